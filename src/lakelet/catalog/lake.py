@@ -334,6 +334,9 @@ class Lake:
             if if_exists:
                 return
             raise self._no_table(name)
+        from lakelet.table.versions.republish import withdraw  # noqa: PLC0415 - as below.
+
+        withdraw(home)
         remove_table(home)
 
     def rename_table(self, name: str, new_name: str) -> Table:
@@ -350,9 +353,13 @@ class Lake:
         if found is not None:
             raise AlreadyExistsError(f"{self.location}/{found} is in the way of {new_name!r}: remove {new.root} first")
         home, before = self._home(new), self._home(old).table_name
+        from lakelet.table.versions.republish import republish, withdraw  # noqa: PLC0415 - as below.
+
+        withdraw(self._home(old))
         with uncertain(before, MAIN_BRANCH, "rename"), uncertain(home.table_name, MAIN_BRANCH, "rename"):
             move_table(self._store, old, new)
         publish(TableRenamed(before, MAIN_BRANCH, home.table_name))
+        republish(home)
         return _opened(new_name, home)
 
     def now_ms(self) -> int:

@@ -12,6 +12,7 @@ from lakelet.errors import InvalidError
 from lakelet.events import TableCreated, TableDropped, publish, uncertain
 from lakelet.format.metadata.table_metadata import TableMetadata, encode_metadata
 from lakelet.model.schema import TableSchema
+from lakelet.options import keeps_iceberg_metadata
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
 
@@ -25,9 +26,13 @@ def make_table(home: TableHome, schema: TableSchema) -> None:
         raise InvalidError(f"{home.where(leftover.path)} is left over from another table: remove {paths.root} first")
     create_first_schema(home, schema, deferred=True)
     with uncertain(home.table_name, MAIN_BRANCH, "creation"):
-        metadata = TableMetadata(home.ids.uuid(), schema.time_ms, schema.time_ms)
-        home.store.put(paths.metadata, encode_metadata(metadata), deferred=True)
-        home.store.sync([paths.schema(schema.id), paths.metadata])
+        new = [paths.schema(schema.id)]
+        # A table that is published in its own folder has Iceberg's metadata under that name.
+        if not keeps_iceberg_metadata(schema.options):
+            metadata = TableMetadata(home.ids.uuid(), schema.time_ms, schema.time_ms)
+            home.store.put(paths.metadata, encode_metadata(metadata), deferred=True)
+            new.append(paths.metadata)
+        home.store.sync(new)
     publish(TableCreated(home.table_name, MAIN_BRANCH))
 
 

@@ -78,6 +78,8 @@ def _new_files(
         for file in message.new_files:
             if file.name not in moved:
                 yield f"{folder}/{file.name}", frozenset([file.name])
+                for beside in file.extra_files:
+                    yield f"{folder}/{beside}", frozenset([file.name])
         for index in (message.new_hash_index, message.new_vectors):
             if index is not None:
                 yield home.paths.index(index.name), frozenset(file.name for file in message.new_files)

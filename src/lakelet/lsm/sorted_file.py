@@ -21,6 +21,7 @@ from lakelet.format.data.data_file_format import KeyedRows
 from lakelet.format.data.file_settings import KEY_STATS_MODE, FileSettings
 from lakelet.format.data.new_files import NewFile, NewFiles
 from lakelet.format.data.sst_file import NAME as SST
+from lakelet.format.index.file.writer import FileIndexWriter
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.format.stats.file_statistics import StatsCollector
 from lakelet.lsm.key_bytes import encode_key_bytes
@@ -72,6 +73,7 @@ class _OpenFile:
     file: NewFile
     value_stats: StatsCollector
     key_stats: StatsCollector
+    index: FileIndexWriter | None
     first_key: list[pa.Array]
     last_key: list[pa.Array] = field(default_factory=list)
     rows: int = 0
@@ -126,6 +128,8 @@ class SortedFileWriter:
         opened.file.write(self._stored(rows, keys))
         for batch in rows.select(self._value_names).to_batches():
             opened.value_stats.update(batch)
+        if opened.index is not None:
+            opened.index.update(rows)
         for batch in pa.Table.from_arrays(keys, names=self._keys).to_batches():
             opened.key_stats.update(batch)
         opened.last_key = [_value(column, rows.num_rows - 1) for column in keys]
@@ -146,6 +150,7 @@ class SortedFileWriter:
         self._open = None
         value_stats, columns = opened.value_stats.finish()
         key_stats, _ = opened.key_stats.finish()
+        embedded, beside = opened.file.put_index(opened.index, self._spec.settings.embedded_index_bytes)
         ends = [pa.concat_arrays(pair) for pair in zip(opened.first_key, opened.last_key, strict=True)]
         min_key, max_key = encode_rows(ends, self._key_types).to_pylist()
         self._finished.append(
@@ -165,6 +170,8 @@ class SortedFileWriter:
                 delete_row_count=opened.retracts,
                 source=self._spec.source,
                 value_stats_columns=columns,
+                extra_files=beside,
+                embedded_index=embedded,
             )
         )
 
@@ -176,7 +183,9 @@ class SortedFileWriter:
     def _begin(self, keys: Sequence[pa.ChunkedArray]) -> _OpenFile:
         file = self._files.begin(self._folder, self._fields, without_ranges=self._without_ranges)
         first = [_value(column, 0) for column in keys]
-        self._open = _OpenFile(file, self._spec.value_stats(), self._spec.key_stats(), first)
+        self._open = _OpenFile(
+            file, self._spec.value_stats(), self._spec.key_stats(), self._spec.settings.index_writer(), first
+        )
         return self._open
 
     def _stored(self, rows: pa.Table, keys: Sequence[pa.ChunkedArray]) -> pa.Table:

@@ -122,6 +122,23 @@ DATA_FILE_THIN_MODE = declare(
     "Whether data files of primary-key tables store key columns once instead of twice.",
     ACTED,
 )
+FILE_INDEX_IN_MANIFEST_THRESHOLD = declare(
+    "file-index.in-manifest-threshold",
+    SIZE,
+    "500 bytes",
+    "Size up to which a file's index is embedded in the manifest instead of lying in a file of its own.",
+    ACTED,
+)
+FILE_INDEX_READ_ENABLED = declare(
+    "file-index.read.enabled", BOOL, "true", "Whether file indexes are used to skip files at reads.", ACTED
+)
+FILE_INDEX_SETTING = declare(
+    "file-index.<setting>",
+    STRING,
+    None,
+    "Columns of the file indexes, bloom-filter.columns, and their parameters, bloom-filter.<column>.items and fpp.",
+    ACTED,
+)
 FILE_OPTIONS: tuple[Option[Any], ...] = (
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
@@ -150,16 +167,9 @@ FILE_OPTIONS: tuple[Option[Any], ...] = (
     declare(
         "changelog-file.stats-mode", STATS_MODE, None, "Statistics of changelog files; unset means those of data files."
     ),
-    declare(
-        "file-index.in-manifest-threshold",
-        SIZE,
-        "500 bytes",
-        "Size up to which a file's index is embedded in the manifest instead of lying in a file of its own.",
-    ),
-    declare("file-index.read.enabled", BOOL, "true", "Whether file indexes are used to skip files at reads."),
-    declare(
-        "file-index.<setting>", STRING, None, "Columns and parameters of the bloom, bitmap and other file indexes."
-    ),
+    FILE_INDEX_IN_MANIFEST_THRESHOLD,
+    FILE_INDEX_READ_ENABLED,
+    FILE_INDEX_SETTING,
     declare("parquet.<setting>", STRING, None, "A setting handed to the engine's Parquet writer or reader."),
     declare("orc.<setting>", STRING, None, "A setting handed to the engine's ORC writer or reader."),
     declare("avro.<setting>", STRING, None, "A setting handed to the engine's Avro writer or reader."),

@@ -9,6 +9,7 @@ from typing import Any
 from lakelet.options.compaction import COMPACTION_OPTIONS
 from lakelet.options.extensions import EXTENSION_OPTIONS
 from lakelet.options.files import FILE_OPTIONS, SST_OPTIONS
+from lakelet.options.iceberg import ICEBERG_OPTIONS
 from lakelet.options.layout import LAYOUT_OPTIONS
 from lakelet.options.merge import MERGING_OPTIONS
 from lakelet.options.option import Option
@@ -34,7 +35,8 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
         + RETENTION_OPTIONS
         + MERGING_OPTIONS
         + COMPACTION_OPTIONS
-        + EXTENSION_OPTIONS,
+        + EXTENSION_OPTIONS
+        + ICEBERG_OPTIONS,
         key=lambda option: (option.is_family, option.name),
     )
 )

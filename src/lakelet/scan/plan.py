@@ -50,6 +50,7 @@ from lakelet.predicate.pruning import ColumnRange, always_match, may_match, part
 from lakelet.predicate.tree import Predicate
 from lakelet.predicate.tree import columns as predicate_columns
 from lakelet.scan.continued_plan import ContinuedPlan
+from lakelet.scan.file_indexes import EMBEDDED_COLUMN, FileIndexes
 from lakelet.scan.file_ranges import key_ranges, overlaid, stats_groups, upper_bound, value_ranges
 from lakelet.scan.kept_entries import KeptEntries, PlanName, appended_entries, kept_entries
 from lakelet.scan.key_plan import Lookup, lookups
@@ -233,6 +234,8 @@ class Planner:
     def _columns(self, where: Where) -> list[str]:
         """The columns of entries that a plan needs."""
         columns = [*READ_COLUMNS, *(STATS_COLUMNS if self._prunes_files(where) else ())]
+        if FileIndexes.of(self.home, self.schema, self.options, where) is not None:
+            columns.append(EMBEDDED_COLUMN)
         if self.schema.primary_keys:
             columns += [*KEY_COLUMNS, *([KEY_STATS_COLUMN] if self._prunes_files(where) else ())]
         return columns
@@ -302,11 +305,16 @@ class Planner:
         return sure
 
     def _may_match(self, entries: pa.Table, where: Where) -> Mask:
-        """A mask of the files that may hold matching rows, by partitions and statistics."""
+        """A mask of the files that may hold matching rows, by partitions, statistics and file indexes."""
         keep = np.ones(entries.num_rows, bool)
         wanted = None if isinstance(where, pc.Expression) or where is None else set(predicate_columns(where))
+        indexes = FileIndexes.of(self.home, self.schema, self.options, where)
         for rows, ranges in self._ranges(entries, wanted):
             keep[rows] = self._match(where, ranges, len(rows))
+            if indexes is not None and keep[rows].any():
+                kept = rows[keep[rows]]
+                written = self.schema_of(entries.column("_SCHEMA_ID")[int(kept[0])].as_py())
+                keep[kept] = indexes.keep(entries, kept.tolist(), written)
         return keep
 
     def _ranges(

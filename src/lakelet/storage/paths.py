@@ -2,6 +2,7 @@
 
     <db>.db/<table>/
       metadata                                  table UUID and times
+      metadata/{vN.metadata.json, …}            instead, of a table that is published there as an Iceberg table
       schema/schema-N                           N from 0
       snapshot/snapshot-N, LATEST, EARLIEST     N from 1, without gaps; the hints may be wrong
       manifest/manifest-list-<uuid>-K, manifest-<uuid>-K, index-manifest-<uuid>-K
@@ -14,6 +15,7 @@
       tag/tag-NAME    branch/branch-NAME/{schema,snapshot,tag}/…
       [k=v/…]bucket-N/<prefix><uuid>-K.parquet
     views/<db>/<view>.json                      the query of a view
+    iceberg/<db>/<table>/metadata/…             Iceberg metadata of a table that is published for a Hadoop catalog
 
 Paths are relative to the root of the store. A branch keeps its schemas, snapshots and tags below
 `branch/branch-NAME`; its manifests, indexes and data files are in the folders of the main branch.
@@ -29,6 +31,7 @@ from lakelet.model.bucket_mode import POSTPONE_BUCKET
 
 MAIN_BRANCH = "main"
 VIEW_FOLDER = "views"
+ICEBERG_FOLDER = "iceberg"
 _VIEW_SUFFIX = ".json"
 _DATABASE_SUFFIX = ".db"
 _NAME = re.compile(r"^[^\x00-\x1f/\\:*?\"<>|$.#%\x7f]+$")
@@ -105,6 +108,18 @@ class TablePaths:
     def metadata(self) -> str:
         """The table's identity."""
         return f"{self.root}/metadata"
+
+    @property
+    def iceberg_in_table(self) -> str:
+        """The folder of the Iceberg metadata that is published in the table's own folder."""
+        return f"{self.root}/metadata"
+
+    @property
+    def iceberg_in_catalog(self) -> str | None:
+        """The folder of the Iceberg metadata that is published beside the databases; None for a table outside of one."""
+        folder, _, table = self.root.rpartition("/")
+        database = database_of_folder(folder) if folder and "/" not in folder else None
+        return None if database is None else f"{ICEBERG_FOLDER}/{database}/{table}/metadata"
 
     @property
     def schema_folder(self) -> str:

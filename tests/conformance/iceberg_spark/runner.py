@@ -50,9 +50,9 @@ def spark():
 
 @functools.cache
 def session(folder):
-    """The session in which `iceberg` is the catalog of the lake in `folder`."""
+    """The session in which `iceberg` is the catalog of the lake in `folder`, and `published` that of its published tables."""
     found = spark().newSession()
-    catalog = "spark.sql.catalog.iceberg"
+    catalog, published = "spark.sql.catalog.iceberg", "spark.sql.catalog.published"
     (pathlib.Path(folder) / "iceberg").mkdir(exist_ok=True)
     for name, value in {
         catalog: "org.apache.iceberg.spark.SparkCatalog",
@@ -62,6 +62,10 @@ def session(folder):
         f"{catalog}.jdbc.schema-version": "V1",
         f"{catalog}.clients": "1",
         f"{catalog}.cache-enabled": "false",
+        published: "org.apache.iceberg.spark.SparkCatalog",
+        f"{published}.type": "hadoop",
+        f"{published}.warehouse": f"file://{folder}/iceberg",
+        f"{published}.cache-enabled": "false",
     }.items():
         found.conf.set(name, value)
     return found

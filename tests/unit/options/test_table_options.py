@@ -9,6 +9,7 @@ import pytest
 import lakelet.options as options_package
 from lakelet.options import ACTED, CONNECTION_OPTIONS, KEPT, REFUSED, TABLE_OPTIONS, Option, find_option
 from lakelet.options.files import SST_OPTIONS
+from lakelet.options.iceberg import ICEBERG_OPTIONS
 from lakelet.options.realtime import REALTIME_OPTIONS
 from lakelet.options.service import SERVICE_OPTIONS
 
@@ -42,6 +43,8 @@ def test_every_listed_option_is_declared_with_its_default() -> None:
 
 def test_only_families_and_our_own_are_declared_beyond_the_list() -> None:
     ours = {"write.missing-columns", *(option.name for option in REALTIME_OPTIONS + SST_OPTIONS + SERVICE_OPTIONS)}
+    # Paimon declares those of its Iceberg metadata apart from the others.
+    ours |= {option.name for option in ICEBERG_OPTIONS if not option.is_family}
     assert {name for name, option in DECLARED.items() if name not in LISTED and not option.is_family} == ours
 
 

@@ -31,9 +31,11 @@ from lakelet.options import (
     CALLBACKS_ALLOW,
     COMMIT_CALLBACK_PARAM,
     COMMIT_CALLBACKS,
+    ICEBERG_STORAGE,
     TAG_CALLBACK_PARAM,
     TAG_CALLBACKS,
     TableOptions,
+    publishes_iceberg,
 )
 from lakelet.options.option import Option
 
@@ -77,14 +79,22 @@ class CallbackClass:
     argument: str | None = None
 
 
+_ICEBERG = f"{_OWN}.iceberg.callbacks"
+# The callbacks of a table that is published as an Iceberg table. They are of a package above this one.
+_ICEBERG_COMMITS = CallbackClass(f"{_ICEBERG}.IcebergCommitCallback", f"{_ICEBERG}.IcebergCommitCallback")
+_ICEBERG_TAGS = CallbackClass(f"{_ICEBERG}.IcebergTagCallback", f"{_ICEBERG}.IcebergTagCallback")
+
+
 def commit_classes(options: TableOptions) -> tuple[CallbackClass, ...]:
-    """The commit callbacks of a table, each once, in the order of the option."""
-    return _named(options, COMMIT_CALLBACKS, COMMIT_CALLBACK_PARAM)
+    """The commit callbacks of a table, each once: those its options imply, then in the order of the option."""
+    named = _named(options, COMMIT_CALLBACKS, COMMIT_CALLBACK_PARAM)
+    return (_ICEBERG_COMMITS, *named) if publishes_iceberg(options.get(ICEBERG_STORAGE)) else named
 
 
 def tag_classes(options: TableOptions) -> tuple[CallbackClass, ...]:
-    """The tag callbacks of a table, each once, in the order of the option."""
-    return _named(options, TAG_CALLBACKS, TAG_CALLBACK_PARAM)
+    """The tag callbacks of a table, each once: those its options imply, then in the order of the option."""
+    named = _named(options, TAG_CALLBACKS, TAG_CALLBACK_PARAM)
+    return (_ICEBERG_TAGS, *named) if publishes_iceberg(options.get(ICEBERG_STORAGE)) else named
 
 
 def _named(options: TableOptions, listed: Option[str], arguments: Option[str | None]) -> tuple[CallbackClass, ...]:

@@ -33,6 +33,16 @@ def _remembered_schema(fields: tuple[Field, ...]) -> pa.Schema:
     return pa.schema([_field(field.name, field.type, field.id, field.id, 0) for field in fields])
 
 
+def element_id(owner: int, depth: int) -> int:
+    """The id of an array's element or a map's value that lies `depth` deep in the column `owner`."""
+    return _BASE + owner * _DEPTHS + depth
+
+
+def key_id(owner: int, depth: int) -> int:
+    """The id of a map's key."""
+    return _BASE - (owner * _DEPTHS + depth)
+
+
 def _field(name: str, data_type: DataType, number: int, owner: int, depth: int) -> pa.Field:
     metadata = {_KEY: str(number).encode()}
     return pa.field(name, _type(data_type, owner, depth), nullable=data_type.nullable, metadata=metadata)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakelet.format.data.data_file_format import WriteSettings
+from lakelet.format.index.file.settings import IndexedColumn, indexed_columns
+from lakelet.format.index.file.writer import FileIndexWriter
 from lakelet.format.stats.file_statistics import StatsCollector
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
@@ -18,6 +20,7 @@ from lakelet.options import (
     FILE_COMPRESSION_ZSTD_LEVEL,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
+    FILE_INDEX_IN_MANIFEST_THRESHOLD,
     FILE_SUFFIX_INCLUDE_COMPRESSION,
     METADATA_STATS_DENSE_STORE,
     METADATA_STATS_KEEP_FIRST_N_COLUMNS,
@@ -49,6 +52,8 @@ class FileSettings:
     field_stats_modes: Mapping[str, str]
     stats_first_columns: int
     stats_dense: bool
+    indexes: tuple[IndexedColumn, ...] = ()
+    embedded_index_bytes: int = 0
 
     @staticmethod
     def of(schema: TableSchema, *, level: int = 0) -> FileSettings:
@@ -69,12 +74,18 @@ class FileSettings:
             field_stats_modes={name: mode for name, mode in options.get_family(FIELD_STATS_MODE).items() if mode},
             stats_first_columns=options.get(METADATA_STATS_KEEP_FIRST_N_COLUMNS),
             stats_dense=options.get(METADATA_STATS_DENSE_STORE),
+            indexes=indexed_columns(options, schema.fields),
+            embedded_index_bytes=options.get(FILE_INDEX_IN_MANIFEST_THRESHOLD),
         )
 
     def in_format(self, file_format: str) -> FileSettings:
         """The same with another format."""
         suffix = self.suffix.removesuffix(self.file_format) + file_format
         return replace(self, file_format=file_format, suffix=suffix)
+
+    def index_writer(self) -> FileIndexWriter | None:
+        """A new writer of a file's indexes; None where no column has one."""
+        return FileIndexWriter(self.indexes) if self.indexes else None
 
     def collector(self, fields: Sequence[Field], *, keys: Sequence[str] = ()) -> StatsCollector:
         """A new collector of a file's statistics. The columns `keys` have bounds whatever the mode of all columns is, and are

@@ -20,6 +20,8 @@ from lakelet.format.data.data_file_format import FormatWriter
 from lakelet.format.data.data_file_formats import data_file_format
 from lakelet.format.data.file_settings import FileSettings
 from lakelet.format.data.sst_file import NAME as SST
+from lakelet.format.index.file.writer import SUFFIX as INDEX_SUFFIX
+from lakelet.format.index.file.writer import FileIndexWriter
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome
 from lakelet.storage.sequential_output import SequentialOutput
@@ -69,6 +71,12 @@ class NewFiles:
             where = self._home.where(self._home.paths.root)
             _LOG.warning("%d uncommitted files stay behind in %s: %s", len(self._paths), where, error)
 
+    def put_beside(self, file: NewFile, suffix: str, data: bytes) -> str:
+        """Write a file beside another; its name."""
+        self._paths.append(f"{file.path}{suffix}")
+        self._home.put_new(f"{file.path}{suffix}", data)
+        return f"{file.name}{suffix}"
+
     def note_closed(self, file: NewFile) -> None:
         """Record that the file exists under its name."""
         self._open.discard(file)
@@ -101,6 +109,14 @@ class NewFile:
         self._owner.note_closed(self)
         self._output.close()
         return size
+
+    def put_index(self, writer: FileIndexWriter | None, embedded_bytes: int) -> tuple[bytes | None, tuple[str, ...]]:
+        """End the indexes of the file, which is closed: their bytes, or the names of the files beside it that they are in where
+        they have more than `embedded_bytes`."""
+        data = None if writer is None else writer.finish()
+        if data is None or len(data) <= embedded_bytes:
+            return data, ()
+        return None, (self._owner.put_beside(self, INDEX_SUFFIX, data),)
 
     def discard(self) -> None:
         """Gives the file up."""

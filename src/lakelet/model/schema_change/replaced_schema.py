@@ -12,7 +12,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, renumber, with_nullable
-from lakelet.options import check_alter
+from lakelet.options import check_alter, keeps_iceberg_metadata
 
 
 def replaced_schema(old: TableSchema, target: TableSchema) -> TableSchema | None:
@@ -24,6 +24,8 @@ def replaced_schema(old: TableSchema, target: TableSchema) -> TableSchema | None
         return None
     keys = {*old.primary_keys, *old.partition_keys, *old.bucket_keys}
     if any(not _same_type(old.field(name), target.field(name)) for name in keys):
+        return None
+    if keeps_iceberg_metadata(old.options) != keeps_iceberg_metadata(target.options):
         return None
     try:
         check_alter(old.options, target.options)

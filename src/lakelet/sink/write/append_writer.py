@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.format.data.new_files import NewFile, NewFiles
+from lakelet.format.index.file.writer import FileIndexWriter
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.stats.file_statistics import StatsCollector
@@ -35,6 +36,7 @@ _SMALL_CHUNK_ROWS = 8192
 class _OpenFile:
     file: NewFile
     stats: StatsCollector
+    index: FileIndexWriter | None
     rows: int = 0
 
 
@@ -174,6 +176,8 @@ class BucketWriter:
         opened.file.write(table)
         for batch in table.to_batches():
             opened.stats.update(batch)
+        if opened.index is not None:
+            opened.index.update(table)
         opened.rows += table.num_rows
         if opened.file.size() >= self._settings.files.target_bytes:
             self.roll()
@@ -187,6 +191,7 @@ class BucketWriter:
         size = opened.file.close()
         self._open = None
         value_stats, columns = opened.stats.finish()
+        embedded, beside = opened.file.put_index(opened.index, self._settings.files.embedded_index_bytes)
         self._finished.append(
             DataFile(
                 name=opened.file.name,
@@ -204,6 +209,8 @@ class BucketWriter:
                 delete_row_count=0,
                 source=self._source,
                 value_stats_columns=columns,
+                extra_files=beside,
+                embedded_index=embedded,
             )
         )
         self.next_sequence += opened.rows
@@ -216,5 +223,7 @@ class BucketWriter:
 
     def _begin(self) -> _OpenFile:
         file = self._files.begin(self._folder, self._schema.fields, without_ranges=self._nan_columns)
-        self._open = _OpenFile(file, self._settings.files.collector(self._schema.fields))
+        self._open = _OpenFile(
+            file, self._settings.files.collector(self._schema.fields), self._settings.files.index_writer()
+        )
         return self._open

@@ -18,6 +18,8 @@ from lakelet.model.schema_change import evolution
 from lakelet.model.schema_change.evolution import Path
 from lakelet.options import (
     AGGREGATE_FUNCTION,
+    ICEBERG_STORAGE,
+    ICEBERG_STORAGE_LOCATION,
     IGNORE_RETRACT,
     PARTITION,
     PATH,
@@ -25,8 +27,10 @@ from lakelet.options import (
     SCAN_FALLBACK_BRANCH,
     check_alter,
     check_options,
+    keeps_iceberg_metadata,
 )
 from lakelet.storage.home import TableHome
+from lakelet.storage.paths import MAIN_BRANCH
 from lakelet.table.write.closed_format import warn_of_closed_format
 from lakelet.table.write.writable import check_changed_schema
 
@@ -114,6 +118,8 @@ class SchemaChanges:
             if changes.get(option.name) not in (None, schema.options.get(option.name)):
                 raise InvalidError(f"option '{option.name}' says how a table is made and cannot be changed afterwards")
         changed = evolution.change_options(schema, changes)
+        if keeps_iceberg_metadata(changed.options) and not keeps_iceberg_metadata(schema.options):
+            _check_room_for_iceberg(self.home)
         fallback = changes.get(SCAN_FALLBACK_BRANCH.name)
         if fallback:
             branch_home(self.home, fallback)
@@ -144,6 +150,16 @@ def _of_columns(schema: TableSchema, options: Mapping[str, str]) -> dict[str, st
     rules = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
     named = {key: next(filter(None, (rule.member(key) for rule in rules)), None) for key in options}
     return {key: text for key, text in options.items() if named[key] is None or named[key] in schema.names}
+
+
+def _check_room_for_iceberg(home: TableHome) -> None:
+    """InvalidError where the table's identity is in the place of the Iceberg metadata that would be published."""
+    if home.store.head(home.on_branch(MAIN_BRANCH).paths.metadata) is not None:
+        raise InvalidError(
+            f"option '{ICEBERG_STORAGE.name}': the table's identity is where Iceberg's metadata would lie, "
+            f"{home.paths.metadata}; use hadoop-catalog, or '{ICEBERG_STORAGE_LOCATION.name}' = 'catalog-location', "
+            "or create the table with table-location"
+        )
 
 
 def note_schema(home: TableHome, schema: TableSchema) -> None:

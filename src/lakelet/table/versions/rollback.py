@@ -9,6 +9,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.table.time_arguments import Moment
+from lakelet.table.versions.republish import republish
 from lakelet.table.versions.table_tags import chosen_version
 
 
@@ -18,9 +19,12 @@ def rollback_to(home: TableHome, to: int | str | None, timestamp: Moment | None)
         raise InvalidError("a rollback needs a snapshot id or a tag name to go back to, or a timestamp, and not both")
     tag = _tag_of(home, to) if isinstance(to, str) else None
     if tag is not None:
-        return roll_back(home, tagged_version(home, tag), tag=tag)
-    number = int(to) if isinstance(to, str) else to
-    return roll_back(home, chosen_version(home, number, timestamp))
+        found = roll_back(home, tagged_version(home, tag), tag=tag)
+    else:
+        number = int(to) if isinstance(to, str) else to
+        found = roll_back(home, chosen_version(home, number, timestamp))
+    republish(home)
+    return found
 
 
 def _tag_of(home: TableHome, text: str) -> str | None:

@@ -10,6 +10,7 @@ from lakelet.commit.versions.fast_forward import fast_forward
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
 from lakelet.storage.home import TableHome
+from lakelet.table.versions.republish import republish
 from lakelet.table.versions.table_tags import check_snapshot_id
 
 
@@ -29,7 +30,9 @@ class TableBranches:
 
     def fast_forward(self, name: str) -> Snapshot:
         """Replace the main line by that of the branch, from the branch's first snapshot on; returns the newest snapshot."""
-        return fast_forward(self._home, name)
+        found = fast_forward(self._home, name)
+        republish(self._home)
+        return found
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a branch."""

@@ -27,6 +27,7 @@ from lakelet.model.tag import Tag
 from lakelet.options import TableOptions
 from lakelet.storage.home import TableHome
 from lakelet.table.time_arguments import Length, Moment, length, milliseconds
+from lakelet.table.versions.republish import republish
 
 Names = list[str]
 
@@ -86,6 +87,7 @@ class TableTags:
     def rename(self, name: str, new_name: str) -> None:
         """Rename a tag."""
         rename_tag(self._home, name, new_name)
+        republish(self._home)
 
     def delete(self, name: str, *, if_exists: bool = False) -> None:
         """Delete a tag, and the files that nothing else names."""

@@ -1,0 +1,80 @@
+"""The values of indexed columns as Paimon's file indexes see them: whole numbers of 64 bits, or bytes.
+
+    TINYINT … BIGINT      the number               TIMESTAMP(0..3)   milliseconds since 1970
+    DATE, TIME            days, milliseconds       TIMESTAMP(4..9)   microseconds since 1970, rounded down
+    FLOAT, DOUBLE         the bits, one NaN        CHAR … VARBINARY  the bytes
+
+A floating-point zero has two of them, though its values are equal: what is looked for has to be looked for as both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.model.types import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
+
+Numbers = NDArray[np.int64]
+_MILLIS_PRECISION = 3
+_HASHED = (*INTEGERS, *FLOATS, *STRINGS, *BINARIES, *TIMESTAMPS, Kind.DATE, Kind.TIME)
+
+
+def is_hashed(data_type: DataType) -> bool:
+    """Whether a bloom filter takes the type."""
+    return isinstance(data_type, Atomic) and data_type.kind in _HASHED
+
+
+def is_bytes(data_type: Atomic) -> bool:
+    """Whether values are indexed as bytes."""
+    return data_type.kind in STRINGS or data_type.kind in BINARIES
+
+
+def index_numbers(values: pa.Array, data_type: Atomic) -> Numbers:
+    """The numbers of a column's values, none of which is NULL."""
+    kind = data_type.kind
+    if kind in FLOATS:
+        return _bits(values.to_numpy(zero_copy_only=False))
+    if kind in TIMESTAMPS:
+        unit = "ms" if data_type.precision <= _MILLIS_PRECISION else "us"
+        return _in_unit(values, unit)
+    if kind is Kind.TIME:
+        values = values.cast(pa.time32("ms"), safe=False)
+    if kind in (Kind.TIME, Kind.DATE):
+        values = values.cast(pa.int32())
+    numbers: Numbers = values.cast(pa.int64()).to_numpy()
+    return numbers
+
+
+def index_bytes(values: pa.Array) -> pa.Array:
+    """The bytes of a column's values, none of which is NULL."""
+    return values.cast(pa.binary())
+
+
+def looked_for(value: pa.Scalar) -> pa.Array:
+    """The values that equal one and may be indexed apart from it."""
+    if pa.types.is_floating(value.type) and value.as_py() == 0.0:
+        return pa.array([0.0, -0.0], value.type)
+    return pa.array([value.as_py()], value.type) if not pa.types.is_timestamp(value.type) else _alone(value)
+
+
+def _alone(value: pa.Scalar) -> pa.Array:
+    return pa.array([value.cast(pa.timestamp(value.type.unit)).value], pa.int64()).cast(value.type)
+
+
+def _in_unit(values: pa.Array, unit: str) -> Numbers:
+    per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    numbers: Numbers = values.cast(pa.int64()).to_numpy()
+    have, want = per[values.type.unit], per[unit]
+    return numbers * (want // have) if want >= have else numbers // (have // want)
+
+
+def _bits(values: NDArray[Any]) -> Numbers:
+    """The bits of floating-point numbers as Java's `floatToIntBits` gives them, of 32 bits with their sign extended."""
+    bits = values.view(np.int32 if values.dtype == np.float32 else np.int64).astype(np.int64)
+    nans = np.isnan(values)
+    if nans.any():
+        bits[nans] = 0x7FC00000 if values.dtype == np.float32 else 0x7FF8000000000000
+    return bits

@@ -1,0 +1,165 @@
+"""Leave out files by their indexes: those in which a value that is asked for cannot be.
+
+A file's indexes are in its manifest entry, or in a file beside it. They are asked about equality alone, under the names and
+types that columns had when the file was written; a column of another type since is not asked about. An index that is missing
+or cannot be read leaves nothing out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelet.errors import CorruptionError, NotFoundError
+from lakelet.format.index.file.bloom import NAME as BLOOM
+from lakelet.format.index.file.bloom import BloomFilterIndex
+from lakelet.format.index.file.container import decode_indexes
+from lakelet.format.index.file.settings import has_file_indexes
+from lakelet.format.index.file.values import is_hashed, looked_for
+from lakelet.format.index.file.writer import SUFFIX
+from lakelet.format.partition_folders import PartitionFolders
+from lakelet.model.row_arrays import Mask
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import Atomic, Field, with_nullable
+from lakelet.options import FILE_INDEX_READ_ENABLED, TableOptions
+from lakelet.predicate.tree import And, Comparison, InList, Or, Predicate, columns, normalise
+from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
+EMBEDDED_COLUMN = "_EMBEDDED_FILE_INDEX"
+_READERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndexes:
+    """The file indexes of one table, for one condition."""
+
+    home: TableHome
+    schema: TableSchema
+    where: Predicate
+
+    @staticmethod
+    def of(home: TableHome, schema: TableSchema, options: TableOptions, where: object) -> FileIndexes | None:
+        """None where no index can leave a file out."""
+        if not has_file_indexes(TableOptions(schema.options)) or not options.get(FILE_INDEX_READ_ENABLED):
+            return None
+        if not isinstance(where, Predicate):
+            return None
+        condition = normalise(where)
+        return FileIndexes(home, schema, condition) if _asks(condition) else None
+
+    def keep(self, entries: pa.Table, rows: Sequence[int], written: TableSchema) -> Mask:
+        """A mask of these rows of the entries, whose files have that schema: False where no row of the file can match."""
+        stored = self._stored(written)
+        if not stored:
+            return np.ones(len(rows), np.bool_)
+        names = ["_PARTITION", "_BUCKET", "_EXTRA_FILES", "_EXTERNAL_PATH"]
+        if EMBEDDED_COLUMN in entries.column_names:
+            names.append(EMBEDDED_COLUMN)
+        found = entries.select(names).take(pa.array(rows, pa.int64())).to_pylist()
+        folders = PartitionFolders(self.home.paths, self.schema)
+
+        def may_match(entry: dict[str, object]) -> bool:
+            data, where = self._container(entry, folders)
+            if data is None:
+                return True
+            try:
+                return _File(decode_indexes(data, where=where), stored, where).may_match(self.where)
+            except CorruptionError as error:
+                _LOG.warning("a file index is ignored: %s", error)
+                return True
+
+        beside = sum(1 for entry in found if _index_file(entry) is not None)
+        if beside > 1:
+            with ThreadPoolExecutor(min(_READERS, beside)) as pool:
+                return np.fromiter(pool.map(may_match, found), np.bool_, len(found))
+        return np.fromiter(map(may_match, found), np.bool_, len(found))
+
+    def _container(self, entry: dict[str, object], folders: PartitionFolders) -> tuple[bytes | None, str]:
+        embedded = entry.get(EMBEDDED_COLUMN)
+        if isinstance(embedded, bytes):
+            return embedded, f"the manifest entry of a file of {self.home.where(self.home.paths.root)}"
+        name = _index_file(entry)
+        if name is None or entry["_EXTERNAL_PATH"] is not None or "/" in name:
+            return None, ""
+        partition, bucket = entry["_PARTITION"], entry["_BUCKET"]
+        assert isinstance(partition, bytes)
+        assert isinstance(bucket, int)
+        path = f"{folders.bucket_folder(partition, bucket)}/{name}"
+        try:
+            return self.home.store.get(path), self.home.where(path)
+        except NotFoundError:
+            return None, ""
+
+    def _stored(self, written: TableSchema) -> dict[str, Field]:
+        """The columns of the condition, as they were when the file was written, where their type is still the same."""
+        before = {field.id: field for field in written.fields}
+        stored = {}
+        for name in columns(self.where):
+            now = self.schema.field(name)
+            then = before.get(now.id)
+            if then is None or not is_hashed(now.type):
+                continue
+            if with_nullable(then.type, True) == with_nullable(now.type, True):
+                stored[name] = then
+        return stored
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The indexes of one file, and its columns by the names that the condition has for them."""
+
+    indexes: dict[str, dict[str, bytes | None]]
+    stored: dict[str, Field]
+    where: str
+
+    def may_match(self, condition: Predicate) -> bool:
+        """False where no row can make the condition true."""
+        match condition:
+            case And(terms):
+                return all(self.may_match(term) for term in terms)
+            case Or(terms):
+                return any(self.may_match(term) for term in terms)
+            case Comparison(column, "=", literal):
+                return self._may_hold(column, looked_for(literal))
+            case InList(column, values, False):
+                there = values.drop_null()
+                if not len(there):
+                    return False
+                if pa.types.is_floating(there.type):
+                    there = pa.concat_arrays([looked_for(value) for value in there])
+                return self._may_hold(column, there)
+        return True
+
+    def _may_hold(self, column: str, values: pa.Array) -> bool:
+        field = self.stored.get(column)
+        if field is None or not isinstance(field.type, Atomic):
+            return True
+        found = self.indexes.get(field.name, {})
+        if BLOOM not in found:
+            return True
+        data = found[BLOOM]
+        # Without any bytes the index says that all values of the column are NULL.
+        return data is not None and BloomFilterIndex.of(data, where=self.where).may_hold(values, field.type)
+
+
+def _asks(condition: Predicate) -> bool:
+    """Whether a condition has a term that an index can answer."""
+    match condition:
+        case And(terms) | Or(terms):
+            return any(_asks(term) for term in terms)
+        case Comparison(_, "=", _) | InList(_, _, False):
+            return True
+    return False
+
+
+def _index_file(entry: dict[str, object]) -> str | None:
+    """The name of the file beside a data file that has its indexes."""
+    extra = entry["_EXTRA_FILES"]
+    names = [name for name in extra if name.endswith(SUFFIX)] if isinstance(extra, list) else []
+    return names[0] if len(names) == 1 else None

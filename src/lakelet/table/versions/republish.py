@@ -1,0 +1,31 @@
+"""Bring the Iceberg table that a table is published as back to its newest version, after a change that is no commit."""
+
+from __future__ import annotations
+
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.errors import LakeletError
+from lakelet.options import ICEBERG_STORAGE, TableOptions, keeps_iceberg_metadata, publishes_iceberg
+from lakelet.storage.home import TableHome
+
+
+def republish(home: TableHome) -> None:
+    """Publish the newest version of a published table. What goes wrong is logged: the next commit makes up for it."""
+    if publishes_iceberg(TableOptions(latest_schema(home).options).get(ICEBERG_STORAGE)):
+        from lakelet.callbacks.iceberg.publication import publish_quietly  # noqa: PLC0415 - for those tables only.
+
+        publish_quietly(home)
+
+
+def withdraw(home: TableHome) -> None:
+    """Remove the Iceberg metadata of a published table that is about to be dropped or renamed, where it lies outside the table's
+    folder. What goes wrong is logged."""
+    try:
+        schema = latest_schema(home)
+    except LakeletError:
+        # A damaged table can be dropped, too.
+        return
+    options = TableOptions(schema.options)
+    if publishes_iceberg(options.get(ICEBERG_STORAGE)) and not keeps_iceberg_metadata(schema.options):
+        from lakelet.callbacks.iceberg.publication import withdraw_quietly  # noqa: PLC0415 - for those tables only.
+
+        withdraw_quietly(home, schema)

@@ -1,0 +1,111 @@
+"""File indexes of Java Paimon and of Lakelet: the same bytes for the same rows, and both prune by either's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from lakelet.format.index.file.container import decode_indexes
+from tests.conformance.tables import DATABASE, JAVA, LAKELET, Rows, Warehouse, same, spell_rows
+
+COLUMNS = [
+    ("tiny", "TINYINT"),
+    ("small", "SMALLINT"),
+    ("id", "INT"),
+    ("big", "BIGINT"),
+    ("real", "FLOAT"),
+    ("double", "DOUBLE"),
+    ("text", "STRING"),
+    ("code", "CHAR(4)"),
+    ("raw", "BYTES"),
+    ("day", "DATE"),
+    ("clock", "TIME"),
+    ("ms", "TIMESTAMP(3)"),
+    ("us", "TIMESTAMP(6)"),
+    ("zoned", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+]
+NAMES = [name for name, _ in COLUMNS]
+BLOOM = {"file-index.bloom-filter.columns": ", ".join(NAMES)} | {
+    f"file-index.bloom-filter.{name}.{key}": value
+    for name in NAMES
+    for key, value in (("items", "200"), ("fpp", "0.01"))
+}
+BEGIN = dt.datetime(1969, 12, 20, 1, 2, 3, 456789)
+
+
+def rows(start: int) -> Rows:
+    made: Rows = []
+    for n in range(start, start + 60, 3):
+        at = BEGIN + dt.timedelta(hours=n, microseconds=n)
+        value: dict[str, Any] = {
+            "tiny": n % 120 - 60,
+            "small": n - 30000,
+            "id": n - 50,
+            "big": (n - 40) * 2**40 + n,
+            "real": float("nan") if n % 7 == 0 else n / 4,
+            "double": float("nan") if n % 7 == 0 else -n / 8,
+            "text": "é" * (n % 40) + str(n),
+            "code": f"{n:4d}",
+            "raw": bytes([n % 256]) * (n % 70),
+            "day": at.date(),
+            "clock": dt.time(n % 24, n % 60, 1),
+            "ms": at.replace(microsecond=n * 1000 % 1_000_000),
+            "us": at,
+            "zoned": at.replace(tzinfo=dt.UTC),
+        }
+        made.append({name: None if (n + place) % 11 == 0 else value[name] for place, name in enumerate(NAMES)})
+    return made
+
+
+def indexes(warehouse: Warehouse, name: str) -> list[dict[str, dict[str, bytes | None]]]:
+    found = []
+    for _, file in warehouse.table(name).files():
+        data = file.embedded_index
+        if data is None:
+            (beside,) = file.extra_files
+            data = (warehouse.path(name) / "bucket-0" / beside).read_bytes()
+        found.append(decode_indexes(data, where=file.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def warehouse(java_paimon: Any, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    made = Warehouse(tmp_path_factory.mktemp("indexes"), java_paimon, None)  # type: ignore[arg-type]
+    for place, threshold in (("beside", "100 bytes"), ("inside", "1 mb")):
+        for writer in (LAKELET, JAVA):
+            name = f"{writer}_{place}".replace("-", "_")
+            made.create(LAKELET, name, COLUMNS, options={**BLOOM, "file-index.in-manifest-threshold": threshold})
+            for start in range(3):
+                made.write(writer, name, rows(start))
+    return made
+
+
+@pytest.mark.parametrize("place", ["beside", "inside"])
+def test_the_bytes_are_the_same(warehouse: Warehouse, place: str) -> None:
+    ours, theirs = indexes(warehouse, f"{LAKELET}_{place}"), indexes(warehouse, f"{JAVA}_{place}")
+    assert len(ours) == len(theirs) == 3
+    for one, other in zip(ours, theirs, strict=True):
+        assert set(one) == set(other) == set(NAMES)
+        assert [name for name in NAMES if one[name] != other[name]] == []
+
+
+@pytest.mark.parametrize("name", [f"{writer}_{place}" for writer in (LAKELET, JAVA) for place in ("beside", "inside")])
+def test_each_prunes_by_the_others(warehouse: Warehouse, name: str) -> None:
+    table = warehouse.table(name)
+    fields = table.schema.fields
+    everything = [row for start in range(3) for row in rows(start)]
+    for column, literal, where in (
+        ("id", 10 - 50, "id = -40"),
+        ("text", "é" * 10 + "10", f"text = '{'é' * 10}10'"),
+        ("big", (13 - 40) * 2**40 + 13, f"big = {(13 - 40) * 2**40 + 13}"),
+    ):
+        expected = spell_rows([row for row in everything if row[column] == literal], fields)
+        scan = table.scan(where=where)
+        assert scan.plan().files == 1
+        same(spell_rows(scan.to_arrow().to_pylist(), fields), expected, "Lakelet")
+        found = warehouse.java.read(warehouse.folder, f"{DATABASE}.{name}", filters=[f"{column} = {literal}"])
+        # Java leaves out files, and rows where an index says which match.
+        assert len(found) < len(everything)
+        assert [row["id"] for row in found if row[column] == expected[0][column]] == [row["id"] for row in expected]

@@ -1,0 +1,101 @@
+"""A native table that is published as an Iceberg table: Iceberg's Spark and DuckDB read the rows that our scan shows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lakelet
+from lakelet.catalog.lake import Lake
+from lakelet.table.table import Table
+from tests.conformance.iceberg_spark.client import IcebergSpark
+
+COLUMNS = [
+    ("id", "BIGINT NOT NULL"),
+    ("tiny", "TINYINT"),
+    ("text", "STRING"),
+    ("price", "DECIMAL(12, 2)"),
+    ("day", "DATE"),
+    ("ms", "TIMESTAMP(3)"),
+    ("us", "TIMESTAMP(6)"),
+    ("real", "FLOAT"),
+    ("yes", "BOOLEAN"),
+    ("list", "ARRAY<INT>"),
+    ("row", "ROW<a INT, b STRING>"),
+    ("part", "STRING"),
+    ("week", "DATE"),
+]
+
+
+def rows(start: int, count: int = 20) -> list[dict[str, Any]]:
+    at = dt.datetime(1969, 12, 30)
+    return [
+        {
+            "id": n,
+            "tiny": n % 100,
+            "text": None if n % 5 == 0 else f"text {n} " + "é" * (n % 20),
+            "price": Decimal(n - 10) / 4,
+            "day": at.date() + dt.timedelta(days=n),
+            "ms": at + dt.timedelta(hours=n, milliseconds=n),
+            "us": at + dt.timedelta(hours=n, microseconds=n),
+            "real": n / 4,
+            "yes": n % 2 == 0,
+            "list": [n, None],
+            "row": {"a": n, "b": None},
+            "part": f"p/{n % 2}",
+            "week": dt.date(2024, 1, 1) if n % 3 else dt.date(2024, 1, 8),
+        }
+        for n in range(start, start + count)
+    ]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = lakelet.connect(str(tmp_path))
+    made.create_database("d")
+    return made
+
+
+def same(found: pa.Table, table: Table) -> None:
+    expected = table.scan().to_arrow().sort_by("id")
+    assert found.column_names == expected.column_names
+    assert list(map(repr, found.cast(expected.schema).to_pylist())) == list(map(repr, expected.to_pylist()))
+
+
+@pytest.mark.parametrize("storage", ["table-location", "hadoop-catalog"])
+def test_duckdb_reads_a_published_table(iceberg_spark: IcebergSpark, lake: Lake, tmp_path: Path, storage: str) -> None:
+    table = lake.create_table(
+        "d.t", COLUMNS, partitioned_by=["part", "week"], options={"metadata.iceberg.storage": storage}
+    )
+    folder = tmp_path / ("d.db/t/metadata" if storage == "table-location" else "iceberg/d/t/metadata")
+
+    def check() -> None:
+        number = (folder / "version-hint.text").read_text()
+        found = iceberg_spark.duckdb(f"SELECT * FROM iceberg_scan('{folder}/v{number}.metadata.json') ORDER BY id")
+        same(found, table)
+
+    table.write(rows(0))
+    table.write(rows(20))
+    check()
+    table.delete(where="id % 3 = 0")
+    table.add_column("more", "INT")
+    table.rename_column("text", "words")
+    table.write([{"id": 100, "part": "p/1", "week": dt.date(2024, 1, 8), "more": 7}])
+    check()
+    table.compact(full=True)
+    check()
+
+
+def test_spark_reads_a_published_catalog(iceberg_spark: IcebergSpark, lake: Lake, tmp_path: Path) -> None:
+    options = {"metadata.iceberg.storage": "hadoop-catalog", "bucket": "2"}
+    table = lake.create_table("d.t", COLUMNS, primary_key=["id"], options=options)
+    table.write(rows(0))
+    table.write(rows(10))
+    table.compact(full=True)
+    found = iceberg_spark.sql(tmp_path, "SELECT * FROM published.d.t ORDER BY id")
+    same(found, table)

@@ -1,0 +1,155 @@
+"""Scans leave out files by their indexes, and never a row that matches."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from lakelet.catalog.lake import Lake
+from lakelet.errors import InvalidError
+from lakelet.storage.memory import MemoryStore
+from lakelet.table.table import Table
+from tests.crash.warehouse import lake_on
+
+INDEX = "file-index.bloom-filter"
+COLUMNS = [("id", "BIGINT"), ("s", "STRING"), ("d", "DOUBLE"), ("n", "INT")]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def lake(store: MemoryStore) -> Lake:
+    made = lake_on(store)
+    made.create_database("d")
+    return made
+
+
+def table_of(lake: Lake, *, keyed: bool = False, columns: str = "id,s,d,n", **options: str) -> Table:
+    names = [name.strip() for name in columns.split(",")]
+    settings = {f"{INDEX}.columns": columns, **{f"{INDEX}.{name}.items": "50" for name in names}, **options}
+    keys: dict[str, Any] = {"primary_key": ["id"]} if keyed else {}
+    if keyed:
+        settings["bucket"] = "1"
+    table = lake.create_table("d.t", COLUMNS, options={**settings, "write-only": "true"}, **keys)
+    for start in range(3):
+        table.write([row(id_) for id_ in range(start, 60, 3)])
+    return table
+
+
+def row(id_: int) -> dict[str, Any]:
+    return {"id": id_, "s": f"s{id_}", "d": 0.0 - id_, "n": id_}
+
+
+def found(table: Table, where: str) -> tuple[int, int]:
+    """The files that are read for a condition, and the rows."""
+    scan = table.scan(where=where)
+    return scan.plan().files, scan.to_arrow().num_rows
+
+
+@pytest.mark.parametrize("threshold", ["1 b", "1 mb"])
+def test_files_are_left_out_by_equality(store: MemoryStore, lake: Lake, threshold: str) -> None:
+    table = table_of(lake, **{"file-index.in-manifest-threshold": threshold})
+    beside = [info.path for info in store.list("d.db/t") if info.path.endswith(".parquet.index")]
+    assert len(beside) == (3 if threshold == "1 b" else 0)
+    assert found(table, "id = 17") == (1, 1)
+    assert found(table, "s = 's17'") == (1, 1)
+    assert found(table, "s = 's17' AND id > 5") == (1, 1)
+    assert found(table, "s IN ('s17', 's20')") == (1, 2)
+    assert found(table, "s = 's17' OR s = 's18'") == (2, 2)
+    assert found(table, "d = 0") == (1, 1)
+    assert found(table, "s > 's17'")[0] == 3
+    assert found(table, "s = 's17' OR n > 5")[0] == 3
+    table.set_options({"file-index.read.enabled": "false"})
+    assert found(table, "id = 17") == (3, 1)
+
+
+def test_an_older_version_of_a_key_is_never_shown(lake: Lake) -> None:
+    table = table_of(lake, keyed=True)
+    assert found(table, "id = 17")[1] == 1
+    table.write([{**row(17), "s": "new"}])
+    assert found(table, "s = 's17'")[1] == 0
+    assert found(table, "s = 'new'")[1] == 1
+    table.delete(where="id = 18")
+    assert found(table, "s = 's18'")[1] == 0
+    table.compact(full=True)
+    assert found(table, "s = 's17'") == (0, 0)
+    assert found(table, "s = 'new'") == (1, 1)
+
+
+def test_names_and_types_of_the_file_count(lake: Lake) -> None:
+    table = table_of(lake, columns="n")
+    changes = {f"{INDEX}.columns": "s", f"{INDEX}.s.items": "50", f"{INDEX}.n.items": None}
+    table.alter(lambda schema: table.with_options(schema, changes))
+    table.rename_column("n", "m")
+    assert found(table, "m = 17") == (1, 1)
+    table.change_type("m", "BIGINT")
+    assert found(table, "m = 17") == (3, 1)
+    table.drop_column("m")
+    table.add_column("n", "INT")
+    table.write([row(17)])
+    assert found(table, "n = 17")[1] == 1
+
+
+def test_a_file_without_its_index_or_with_a_damaged_one_is_read(
+    store: MemoryStore, lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = table_of(lake, **{"file-index.in-manifest-threshold": "1 b"})
+    beside = [info.path for info in store.list("d.db/t") if info.path.endswith(".index")]
+    store.delete(beside[:1])
+    store.put(beside[1], store.get(beside[1])[:30])
+    with caplog.at_level(logging.WARNING, "lakelet.scan"):
+        assert found(table, "s = 's17'")[1] == 1
+        assert table.scan(where="s = 'nowhere'").plan().files == 0 or "ignored" in caplog.text
+
+
+def test_files_beside_data_files_live_and_die_with_them(store: MemoryStore, lake: Lake) -> None:
+    table = table_of(lake, **{"file-index.in-manifest-threshold": "1 b"})
+
+    def beside() -> set[str]:
+        return {info.path.rsplit("/", 1)[-1] for info in store.list("d.db/t") if info.path.endswith(".index")}
+
+    write = table.new_write()
+    write.write([row(1)])
+    messages = write.prepare_commit()
+    assert len(beside()) == 4
+    table.new_commit().abort(messages)
+    assert len(beside()) == 3
+    table.compact(full=True)
+    table.expire_snapshots(retain_max=1, retain_last=1, older_than="0 s")
+    assert beside() == {f"{file.name}.index" for _, file in table.files()}
+    report = table.remove_orphan_files(older_than="0 s")
+    assert beside() == {f"{file.name}.index" for _, file in table.files()}, report
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"file-index.bitmap.columns": "id"}, "an index of the type bitmap is not written"),
+        ({"file-index.range-bitmap.columns": "id"}, "range-bitmap is not written"),
+        ({"file-index.blom-filter.columns": "id"}, "'blom-filter' is no type of file index"),
+        ({f"{INDEX}.columns": "idd"}, "there is no column 'idd'; did you mean id"),
+        ({f"{INDEX}.columns": "b"}, "takes no column of BOOLEAN"),
+        ({f"{INDEX}.columns": "p"}, r"takes no column of DECIMAL\(9, 2\)"),
+        ({f"{INDEX}.columns": "l"}, "takes no column of ARRAY<INT>"),
+        ({f"{INDEX}.columns": "id", f"{INDEX}.id.item": "5"}, "expected one of items, fpp"),
+        ({f"{INDEX}.columns": "id", f"{INDEX}.id.items": "0"}, "expected a number of values"),
+        ({f"{INDEX}.columns": "id", f"{INDEX}.id.fpp": "1"}, "expected a share between 0 and 1"),
+        ({f"{INDEX}.columns": "id", f"{INDEX}.id.items": "99999999999"}, "more than"),
+        ({f"{INDEX}.id.items": "5"}, "expected a parameter of a column with an index"),
+    ],
+)
+def test_what_is_no_index_is_refused_by_name(lake: Lake, options: dict[str, str], expected: str) -> None:
+    columns = [("id", "BIGINT"), ("b", "BOOLEAN"), ("p", "DECIMAL(9, 2)"), ("l", "ARRAY<INT>")]
+    with pytest.raises(InvalidError, match=expected):
+        lake.create_table("d.bad", columns, options=options)
+
+
+def test_an_indexed_column_is_not_renamed_away(lake: Lake) -> None:
+    table = table_of(lake, columns="n")
+    with pytest.raises(InvalidError, match="there is no column 'n'"):
+        table.rename_column("n", "m")
