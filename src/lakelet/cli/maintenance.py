@@ -14,7 +14,7 @@ from lakelet.errors import CorruptionError
 from lakelet.operations import compaction
 from lakelet.operations.check import Check, check
 from lakelet.operations.expiry import ExpireSnapshots, expire_snapshots
-from lakelet.operations.recovery import RecoverRows, recover_rows
+from lakelet.operations.recovery import RecoverRows, log_folder, recover_rows
 from lakelet.operations.unreferenced_files import RemoveOrphanFiles, remove_orphan_files
 from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
 from lakelet.table import Table
@@ -81,6 +81,7 @@ def recover_table_rows(table: Table, output: Output, *, wal_folder: str | None, 
     output.values(
         f"{'would recover' if dry_run else 'recovered'} {table.name}",
         {
+            "folder": log_folder(table, wal_folder),
             "logs": len(waiting),
             "records": sum(log.records for log in waiting),
             "torn bytes": sum(log.torn_bytes for log in found),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.realtime.open import recover_table
+from lakelet.realtime.settings import wal_path
 from lakelet.realtime.wal.recovery import RecoveredLog
 from lakelet.table import Table
 
@@ -16,6 +18,11 @@ class RecoverRows:
     wal_folder: str | None = None
     dry_run: bool = False
     set_aside: bool = False
+
+
+def log_folder(table: Table, wal_folder: str | None = None) -> str:
+    """Where the logs of a table are looked for."""
+    return wal_path(wal_folder, table_identity(table.home))
 
 
 def recover_rows(table: Table, request: RecoverRows) -> tuple[RecoveredLog, ...]:

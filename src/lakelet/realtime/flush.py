@@ -33,6 +33,10 @@ from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.writable import check_writable
 
 
+class TableReplacedError(ConflictError):
+    """The table is not the one that the rows were put into."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """What a flush that is begun before older memtables are committed has to know: how to wait for its turn, and how many rows
@@ -73,7 +77,7 @@ def flush_memtable(
         # Read first: after the check it is known to be that of the right table, and the commit compares it.
         uuid = table_uuid(home)
         if table_identity(home) != identity:
-            raise ConflictError(
+            raise TableReplacedError(
                 f"{home.where(home.paths.root)} was dropped and created again: the rows in the log are of the table {identity}"
             )
         latest = latest_snapshot(home)

@@ -4,7 +4,8 @@
     memtable 8   write files ── its turn ────────── commit ─ log deleted
 
 A flush that fails keeps the memtable and its log, and is tried again after a pause that doubles up to half a minute; those behind
-it wait. The log is deleted after the commit, and after the names of its writes are kept (`key_file`); if that fails, the next
+it wait. Rows of a table that was dropped, or replaced by another one, stay in the log, which takes no further ones then. The log
+is deleted after the commit, and after the names of its writes are kept (`key_file`); if that fails, the next
 writer finds the commit in the table and deletes it then.
 """
 
@@ -13,8 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 
+from lakelet.commit.dropped_table import TableDroppedError
 from lakelet.errors import InternalError, LakeletError, UnavailableError
-from lakelet.realtime.flush import Ahead, flush_memtable
+from lakelet.realtime.flush import Ahead, TableReplacedError, flush_memtable
 from lakelet.realtime.memtable import Memtable, MemtableState
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.wal.log_writer import LogWriter
@@ -137,7 +139,7 @@ class FlushWorker:
         with self._memtables.changed:
             self.flushed += 1
             self.failures_in_a_row = 0
-            self.last_error = self._log.late = None
+            self.last_error = self._log.late = self._log.gone = None
             self.last_snapshot = snapshot if snapshot is not None else self.last_snapshot
             self._memtables.drop_oldest(snapshot)
         try:
@@ -154,6 +156,7 @@ class FlushWorker:
             self.failures += 1
             self.failures_in_a_row += 1
             self.last_error = self._log.late = known
+            self._log.gone = known if isinstance(known, (TableDroppedError, TableReplacedError)) else None
             hurries = self._hurries
             changed.notify_all()
             pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(self.failures_in_a_row - 1, 20), _LONGEST_PAUSE_SECONDS)

@@ -49,6 +49,7 @@ def test_recover_reports_then_commits_once(run: Run, lake: Lake, logs: Path) -> 
 def test_recover_without_logs(run: Run, lake: Lake, logs: Path, tmp_path: Path) -> None:
     (shown,) = run("recover", TABLE, "--wal-folder", str(tmp_path / "none"), "--json").objects
     assert (shown["logs"], shown["records"]) == (0, 0)
+    assert shown["folder"].startswith(str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
 
 

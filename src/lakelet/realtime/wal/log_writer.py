@@ -32,6 +32,8 @@ from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
+# A table that was dropped comes back, if at all, by hand.
+_GONE_SECONDS = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -85,6 +87,8 @@ class LogWriter:
         self._syncs = 0
         self._stop = threading.Event()
         self.late: LakeletError | None = None
+        # Why rows of this table cannot be committed: it was dropped, or is another one.
+        self.gone: LakeletError | None = None
         self._syncer: threading.Thread | None = None
         if settings.sync == INTERVAL:
             self._syncer = threading.Thread(target=self._sync_in_intervals, name="lakelet-wal-sync", daemon=True)
@@ -120,6 +124,13 @@ class LogWriter:
             raise InvalidError("the writer is closed")
         self.check_process()
 
+    def _check_there(self) -> None:
+        if self.gone is not None:
+            raise UnavailableError(
+                f"{self._folder.path} takes no rows, for those in it cannot be committed: {self.gone}",
+                retry_after_seconds=_GONE_SECONDS,
+            ) from self.gone
+
     def check_process(self) -> None:
         """InvalidError in a forked process."""
         if os.getpid() != self._process:
@@ -143,6 +154,7 @@ class LogWriter:
         with self._memtables.changed:
             if work.rows is not None:
                 self.check_usable()
+                self._check_there()
             self._waiting.append(work)
             if self._busy:
                 work.turn = turn = threading.Lock()

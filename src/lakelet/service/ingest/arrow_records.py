@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +27,19 @@ def decode_arrow(body: bytes) -> pa.Table:
         raise InvalidError(f"body: Arrow stream does not decode: {error}") from None
 
 
-def records_of_arrow(rows: pa.Table) -> Iterator[Record]:
-    """The records of an Arrow table; InvalidError for other columns and for timestamps that are finer than microseconds."""
+def records_of_arrow(rows: pa.Table) -> list[Record]:
+    """The records of an Arrow table; InvalidError where one of them is none, and for what `checked_records` refuses."""
+    records: list[Record] = []
+    for place, found in enumerate(checked_records(rows)):
+        if isinstance(found, InvalidError):
+            raise InvalidError(f"record {place}: {found}")
+        records.append(found)
+    return records
+
+
+def checked_records(rows: pa.Table) -> Iterator[Record | InvalidError]:
+    """The records of an Arrow table, and of a row that is none, what is wrong with it. InvalidError for other columns, and for
+    timestamps that are finer than microseconds."""
     if sorted(rows.column_names) != sorted(_COLUMNS):
         raise InvalidError(
             f"columns: expected id, timestamp and payload, found {', '.join(rows.column_names) or 'none'}"
@@ -36,14 +48,24 @@ def records_of_arrow(rows: pa.Table) -> Iterator[Record]:
     payloads = rows.column("payload")
     if not pa.types.is_struct(payloads.type):
         raise InvalidError(f"payload: expected a struct, found {payloads.type}")
-    for place, (key, moment, payload) in enumerate(
-        zip(rows.column("id").to_pylist(), moments, payloads.to_pylist(), strict=True)
-    ):
-        if moment is None:
-            raise InvalidError(f"record {place}: timestamp: expected one, found NULL")
-        if payload is None:
-            raise InvalidError(f"record {place}: payload: expected one, found NULL")
-        yield Record(check_id(key), check_timestamp_us(moment), payload)
+    try:
+        # Maps are objects, as in JSON.
+        values = payloads.to_pylist(maps_as_pydicts="strict")
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        raise InvalidError(f"payload: {error}") from None
+    for key, moment, payload in zip(rows.column("id").to_pylist(), moments, values, strict=True):
+        yield _record(key, moment, payload)
+
+
+def _record(key: Any, moment: Any, payload: Any) -> Record | InvalidError:
+    if moment is None:
+        return InvalidError("timestamp: expected one, found NULL")
+    if payload is None:
+        return InvalidError("payload: expected one, found NULL")
+    try:
+        return Record(check_id(key), check_timestamp_us(moment), payload)
+    except InvalidError as error:
+        return error
 
 
 def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.service.ingest.arrow_records import records_of_arrow
+from lakelet.service.ingest.arrow_records import checked_records
 from lakelet.service.ingest.fitting_rows import parsed_lines
 from lakelet.service.ingest.record import record_of
 from lakelet.service.tables.served_table import OpenTable
@@ -27,7 +27,7 @@ def batch_records(opened: OpenTable, request: BatchRequest) -> tuple[Rows, tuple
         found = None if request.partial else parsed_lines(given.body, opened.schema)
         return (found, ()) if found is not None else _validated(_lines(given.body), partial=request.partial)
     if isinstance(given, pa.Table):
-        return (given, ()) if not request.partial else _validated(records_of_arrow(given), partial=True)
+        return (given, ()) if not request.partial else _validated(checked_records(given), partial=True)
     return _validated(given, partial=request.partial)
 
 

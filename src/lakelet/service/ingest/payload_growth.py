@@ -5,13 +5,16 @@
     ROW<age BIGINT>, {"age": "old"}      unchanged: the value goes to payload_rest
 
 An integral number is BIGINT however it came (protobuf's Struct has doubles alone). Values that no type here holds, fields beyond
-the limits on number and depth, and names that differ from another in case alone leave the type as it is.
+the limits on number and depth, and names that differ from another in case alone leave the type as it is. What Arrow has and JSON
+has not is a field of its own kind: decimals DECIMAL(38, their scale), dates, times, timestamps with and without a zone, bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Field, Kind, Row
@@ -21,6 +24,7 @@ DEEPEST = 8
 EXACT = 1 << 53
 LEAST, BEYOND = -(1 << 63), 1 << 63
 _LONGEST_NAME = 255
+_DECIMAL_DIGITS, _MICROSECONDS, _MILLISECONDS = 38, 6, 3
 _TEXT = Atomic(Kind.VARCHAR, MAX_LENGTH)
 _BIGINT, _DOUBLE, _BOOLEAN = Atomic(Kind.BIGINT), Atomic(Kind.DOUBLE), Atomic(Kind.BOOLEAN)
 # A field that is not in the table yet; `schema_change` gives it an id.
@@ -106,7 +110,7 @@ class PayloadGrowth:
             return self._integer(known, int(value))
         if kind is float:
             return self._fraction(known)
-        raise MisfitError
+        return _arrow_type(known, value)
 
     def _array_with(self, known: DataType | None, value: Sequence[Any], depth: int) -> DataType:
         if known is not None and not isinstance(known, Array):
@@ -154,6 +158,25 @@ def count_fields(data_type: DataType) -> int:
     if isinstance(data_type, Array):
         return count_fields(data_type.element)
     return 0
+
+
+def _arrow_type(known: Atomic | None, value: object) -> Atomic:
+    """The type of a value that Arrow alone has; a known type of its kind stays, whether it holds the value or not."""
+    match value:
+        case Decimal() if value.is_finite():
+            scale = max(0, -int(value.as_tuple().exponent))
+            if scale > _DECIMAL_DIGITS or value.adjusted() >= _DECIMAL_DIGITS - scale:
+                raise MisfitError
+            return _only(known, Atomic(Kind.DECIMAL, _DECIMAL_DIGITS, scale))
+        case datetime():
+            return _only(known, Atomic(Kind.TIMESTAMP if value.tzinfo is None else Kind.TIMESTAMP_LTZ, _MICROSECONDS))
+        case date():
+            return _only(known, Atomic(Kind.DATE))
+        case time():
+            return _only(known, Atomic(Kind.TIME, _MILLISECONDS))
+        case bytes():
+            return _only(known, Atomic(Kind.VARBINARY, MAX_LENGTH))
+    raise MisfitError
 
 
 def _only(known: Atomic | None, wanted: Atomic) -> Atomic:

@@ -1,22 +1,31 @@
-"""Values of JSON to values of a payload's types: converted without loss, or a misfit."""
+"""Values of records to values of a payload's types: converted without loss, or a misfit.
+
+Records come from JSON, whose numbers are integers or doubles, from protobuf, whose numbers are doubles, and from Arrow, which has
+decimals, dates, moments and bytes as well.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
+
 from lakelet.errors import InvalidError
-from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Kind, Map, Row
+from lakelet.model.types import BINARIES, MAX_LENGTH, STRINGS, Array, Atomic, DataType, Kind, Map, Row
 from lakelet.service.ingest.payload_growth import BEYOND, EXACT, LEAST, MisfitError
-from lakelet.service.timestamps import parse_timestamp
+from lakelet.service.timestamps import moment_us, parse_timestamp
 
 Converter = Callable[[Any], Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# All decimals of so many digits are apart as doubles.
+_DIGITS = 10**15
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32}
 
 
@@ -127,21 +136,28 @@ def _declared(data_type: Atomic) -> Converter:
     if kind is Kind.DECIMAL:
         return lambda value: _to_decimal(value, data_type)
     if kind is Kind.FLOAT:
-        return _to_double
-    if kind is Kind.VARCHAR:
+        return _to_single
+    if kind in STRINGS:
         return lambda value: _no_longer(_to_text(value), data_type.precision)
     if kind is Kind.DATE:
         return _to_date
+    if kind is Kind.TIME:
+        return lambda value: _to_time(value, data_type.precision)
+    if kind is Kind.TIMESTAMP:
+        return lambda value: _no_finer(_to_local(value), data_type.precision)
     if kind is Kind.TIMESTAMP_LTZ:
-        return _to_moment
-    if kind in (Kind.VARBINARY, Kind.BINARY):
+        return lambda value: _no_finer(_to_moment(value), data_type.precision)
+    if kind in BINARIES:
         return _to_bytes
     return _misfit
 
 
 def _to_decimal(value: Any, data_type: Atomic) -> Decimal:
-    if type(value) not in (int, float, str):
+    if type(value) not in (int, float, str, Decimal):
         raise MisfitError
+    is_double = type(value) is float
+    if is_double and value.is_integer() and -EXACT <= value <= EXACT:
+        value, is_double = int(value), False
     try:
         number = Decimal(str(value))
         exact = number.quantize(Decimal(1).scaleb(-data_type.scale))
@@ -149,7 +165,20 @@ def _to_decimal(value: Any, data_type: Atomic) -> Decimal:
         raise MisfitError from None
     if not number.is_finite() or exact != number or exact.adjusted() >= data_type.precision - data_type.scale:
         raise MisfitError
+    if is_double and not abs(exact.scaleb(data_type.scale)) < _DIGITS:
+        # Other decimals of this scale are the same double: which of them was meant is not known.
+        raise MisfitError
     return exact
+
+
+def _to_single(value: Any) -> float:
+    """A number that FLOAT holds, or whose decimal digits are those of one."""
+    number = _to_double(value)
+    with np.errstate(over="ignore"):
+        single = np.float32(number)
+    if not (math.isnan(number) or number in (float(single), float(str(single)))):
+        raise MisfitError
+    return float(single)
 
 
 def _no_longer(value: str, length: int) -> str:
@@ -159,13 +188,53 @@ def _no_longer(value: str, length: int) -> str:
 
 
 def _to_date(value: Any) -> date:
+    if type(value) is date:
+        return value
     try:
         return date.fromisoformat(_to_text(value))
     except ValueError:
         raise MisfitError from None
 
 
+def _to_time(value: Any, precision: int) -> time:
+    try:
+        found = value if isinstance(value, time) else time.fromisoformat(_to_text(value))
+    except ValueError:
+        raise MisfitError from None
+    # Milliseconds are the finest that is stored.
+    if found.tzinfo is not None or found.microsecond % 10 ** (6 - min(precision, 3)):
+        raise MisfitError
+    return found
+
+
+def _to_local(value: Any) -> datetime:
+    try:
+        found = _whole(value) if isinstance(value, datetime) else datetime.fromisoformat(_to_text(value))
+    except ValueError:
+        raise MisfitError from None
+    if found.tzinfo is not None:
+        raise MisfitError
+    return found
+
+
+def _no_finer(value: datetime, precision: int) -> datetime:
+    if value.microsecond % 10 ** max(0, 6 - precision):
+        raise MisfitError
+    return value
+
+
+def _whole(value: datetime) -> datetime:
+    """A datetime as it is, unless it has the nanoseconds that pandas' may have."""
+    if getattr(value, "nanosecond", 0):
+        raise MisfitError
+    return value
+
+
 def _to_moment(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise MisfitError
+        return _EPOCH + timedelta(microseconds=moment_us(_whole(value)))
     try:
         return _EPOCH + timedelta(microseconds=parse_timestamp(value))
     except InvalidError:
@@ -173,6 +242,8 @@ def _to_moment(value: Any) -> datetime:
 
 
 def _to_bytes(value: Any) -> bytes:
+    if type(value) is bytes:
+        return value
     try:
         return base64.b64decode(_to_text(value), validate=True)
     except (binascii.Error, ValueError):

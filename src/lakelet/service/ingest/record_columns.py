@@ -5,9 +5,11 @@ A table that was attached and has no column `payload` takes the fields of payloa
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ from lakelet.service.ingest.payload_schema import Misfit, payload_row
 from lakelet.service.ingest.payload_values import Converter, converter_of
 from lakelet.service.tables.served_table import exact_integers, is_attached
 from lakelet.service.tables.table_layout import DAY, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
-from lakelet.service.timestamps import DAY_US
+from lakelet.service.timestamps import DAY_US, moment_us, timestamp_text
 from lakelet.service.values import Record
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -156,9 +158,23 @@ def with_rest(rows: pa.Table | list[dict[str, Any]], misfits: Sequence[Misfit]) 
 def rest_text(values: dict[str, Any]) -> str:
     """The JSON of values that fit no field."""
     try:
-        return json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_json)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidError(f"payload: a value that fits no column cannot be kept as JSON either: {error}") from None
+
+
+def _json(value: Any) -> str:
+    """The text of a value that Arrow has and JSON has not."""
+    match value:
+        case Decimal() | timedelta():
+            return str(value)
+        case datetime() if value.tzinfo is not None and not getattr(value, "nanosecond", 0):
+            return timestamp_text(moment_us(value))
+        case date() | time():
+            return value.isoformat()
+        case bytes():
+            return base64.b64encode(value).decode()
+    raise TypeError(f"a {type(value).__name__}")
 
 
 def _is_date(field: Field) -> bool:

@@ -25,7 +25,7 @@ class WriteUnit:
     @property
     def given_records(self) -> Sequence[Record]:
         """The records, those of Arrow rows made."""
-        return list(records_of_arrow(self.records)) if isinstance(self.records, pa.Table) else self.records
+        return records_of_arrow(self.records) if isinstance(self.records, pa.Table) else self.records
 
     def without(self, reasons: Mapping[int, str]) -> WriteUnit:
         """The unit without some of its records, which are refused; their places are those in the request."""

@@ -97,7 +97,13 @@ class _Edge:
                 "Idempotency-Key: expected none, for a deletion has no key; look before you send it again"
             )
         deleted = await self._service.delete_rows(asked, _caller(request))
-        return _json({"success": True, "message": f"{deleted} records deleted", "deleted": deleted})
+        return _json(
+            {
+                "success": True,
+                "message": f"{deleted} {'record' if deleted == 1 else 'records'} deleted",
+                "deleted": deleted,
+            }
+        )
 
     async def query(self, request: Request) -> Response:
         from lakelet.service.query.query_engine import QueryRequest  # noqa: PLC0415 - DuckDB is loaded by the first query.

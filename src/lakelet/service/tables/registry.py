@@ -308,8 +308,13 @@ class TableRegistry:
 
     def _created(self, name: str, config: TableConfig) -> Table:
         layout = planned_layout(config.properties, config.retention_days)
+        full = f"{DATABASE}.{name}"
+        if self._lake.table_exists(full):
+            raise AlreadyExistsError(
+                f"table {full!r} is in the lake and is not served: serve it by the property {ATTACH!r}"
+            )
         return self._lake.create_table(
-            f"{DATABASE}.{name}",
+            full,
             list(layout.columns),
             primary_key=list(layout.primary_key),
             partitioned_by=list(layout.partitioned_by),
@@ -319,6 +324,8 @@ class TableRegistry:
     def _attached(self, name: str, config: TableConfig) -> Table:
         wanted = config.properties[ATTACH]
         full = wanted if "." in wanted else f"{DATABASE}.{wanted or name}"
+        if not self._lake.table_exists(full):
+            raise NotFoundError(f"table {full!r} is not in the lake")
         table = self._lake.table(full)
         schema = table.schema
         if SERVICE_STATUS.name in schema.options:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
@@ -30,7 +32,7 @@ def find_records(opened: OpenTable, key: str, others: OtherWriters | None = None
     scan = (opened.table if writer is None else writer).scan(where=_condition(key))
     if pinned:
         scan = with_pinned(scan, pinned)
-    rows = scan.to_arrow().to_pylist()
+    rows = scan.to_arrow().to_pylist(maps_as_pydicts="lossy")
     moments = {id(row): row.get(TIMESTAMP) for row in rows}
     rows.sort(key=lambda row: (moments[id(row)] is not None, moments[id(row)] or 0))
     return [_record(row) for row in rows]
@@ -84,10 +86,14 @@ def _json(value: Any) -> Any:
             return {name: _json(inner) for name, inner in value.items() if inner is not None}
         case list():
             return [_json(inner) for inner in value]
+        case datetime() if value.tzinfo is None:
+            return value.isoformat()
         case datetime():
             return timestamp_text(moment_us(value))
         case date() | Decimal():
             return str(value)
         case bytes():
-            return value.hex()
+            return base64.b64encode(value).decode()
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     return value

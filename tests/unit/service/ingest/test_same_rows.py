@@ -185,7 +185,7 @@ def test_arrow_tables_are_the_rows_that_records_become(schema: TableSchema, data
     sliced = rows.slice(data.draw(st.integers(0, count - 1)))
     found = fitting_rows(sliced, RecordColumns(schema))
     if found is not None:
-        expected = converted(list(records_of_arrow(sliced)), schema)
+        expected = converted(records_of_arrow(sliced), schema)
         assert expected is not None
         assert found.to_pylist() == expected.to_pylist()
         assert found.schema.types == expected.schema.types

@@ -242,3 +242,25 @@ def test_a_table_that_cannot_be_opened_keeps_nobody_from_the_others(tmp_path: Pa
             assert served.request("POST", "/v1/data", json=body).status_code == 503
             assert served.request("GET", f"/v1/tables/{name}").status_code == 503
     assert (logs / "wal-99999.log").exists()
+
+
+def test_a_table_of_the_lake_that_is_not_served_is_refused_without_its_folder(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        assert served.request("DELETE", "/v1/tables/t").status_code == 200
+        there = served.request("POST", "/v1/tables", json={"table_name": "t"})
+        assert (there.status_code, there.json()["code"]) == (409, "already-exists")
+        assert "attach" in there.json()["detail"]
+        body = {"table_name": "u", "config": {"properties": {"attach": "shop.nowhere"}}}
+        missing = served.request("POST", "/v1/tables", json=body)
+        assert missing.status_code == 404
+        assert str(tmp_path) not in there.text + missing.text
+
+
+@pytest.mark.parametrize("name", ["bucket", "buckets"])
+def test_a_table_that_could_not_be_written_to_is_not_created(tmp_path: Path, name: str) -> None:
+    with ServedLake(tmp_path) as served:
+        body = {"table_name": "t", "config": {"properties": {"primary_key": "id", name: "-2"}}}
+        answer = served.request("POST", "/v1/tables", json=body)
+        assert answer.status_code == 400
+        assert "postponed" in answer.json()["detail"]
