@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.java import PATIENT, environment, java_home, spark_environment
+from tests.spark.warm_python import warm_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Spar
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
     }
-    with environment(spark_environment(java)):
+    with environment(spark_environment(java)), warm_processes() as forked, environment(forked):
         session = local_session("lakelet-tests", config=config)
         yield session
         session.stop()
