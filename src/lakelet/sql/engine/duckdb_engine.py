@@ -248,6 +248,10 @@ class Space:
         found: dict[str, Any] = json.loads(self.run(serialize, [query])[0][0])
         return found
 
+    def text_of(self, tree: Mapping[str, Any]) -> str:
+        """The text of a parse tree."""
+        return str(self.run("SELECT json_deserialize_sql($1)", [json.dumps(tree)])[0][0])
+
     def run(self, text: str, params: Params = None, placed: Placed | None = None) -> list[tuple[Any, ...]]:
         """Runs a statement and gives all its rows."""
         try:
