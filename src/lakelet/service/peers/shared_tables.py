@@ -17,11 +17,13 @@ from lakelet.cluster.membership import Membership
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import UnavailableError
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
+from lakelet.service.peers.fragment_server import FragmentServer
 from lakelet.service.peers.peer_buffers import PeerBuffers
 from lakelet.service.peers.peers import Peers
 from lakelet.service.values import Node, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
+    from lakelet.service.peers.peer_workers import PeerWorkers
     from lakelet.service.service import Service
 
 T = TypeVar("T")
@@ -39,6 +41,7 @@ class SharedTables:
         self.peers = peers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._following: asyncio.Task[None] | None = None
+        self.fragments = FragmentServer(service)
 
     def start(self) -> None:
         """Look for the tables of other nodes from now on."""
@@ -49,6 +52,10 @@ class SharedTables:
         """Look for them no more."""
         if self._following is not None:
             self._following.cancel()
+
+    def close(self) -> None:
+        """Run nothing more for other nodes."""
+        self.fragments.close()
 
     def nodes(self) -> list[Node]:
         """The nodes of the cluster, this one included."""
@@ -65,6 +72,15 @@ class SharedTables:
         if self._loop is None:
             return None
         return PeerBuffers(self.peers, self._loop, strict=self._service.settings.query_strict)
+
+    @property
+    def workers(self) -> PeerWorkers | None:
+        """The nodes that queries are spread over, for threads; None before the start."""
+        if self._loop is None:
+            return None
+        from lakelet.service.peers.peer_workers import PeerWorkers  # noqa: PLC0415 - DuckDB is loaded by the first query.
+
+        return PeerWorkers(self.members, self.peers, self._loop, self._service.clock)
 
     async def know(self, table: str) -> None:
         """Find a table that another node has created meanwhile."""

@@ -132,7 +132,7 @@ class _Splitter:
     def _plain(self) -> SplitQuery:
         for item in self._items:
             if item.get("class") == "STAR":
-                if set(item) - _STAR or not all(isinstance(one, str) for one in item.get("exclude_list", ())):
+                if set(item) - _STAR:
                     raise NotSplitError
             else:
                 check_row_expression(item, self._columns)

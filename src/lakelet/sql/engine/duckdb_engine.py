@@ -35,6 +35,8 @@ from lakelet.sql.statement import Params
 from lakelet.storage.spill_folder import engine_folder
 
 BATCH_ROWS = 122_880
+# The version of DuckDB.
+ENGINE: str = duckdb.__version__
 _SETTINGS = {
     # Tables come from the lake and from frames passed by the caller; the session resolves variables of the calling code.
     "python_enable_replacements": "false",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -26,12 +26,14 @@ class EmbeddedWorkers:
     # What each worker was asked, and workers that are lost after so many batches.
     asked: list[tuple[str, Fragment]] = field(default_factory=list)
     lost_after: dict[str, int] = field(default_factory=dict)
+    when_asked: Callable[[], object] = lambda: None
 
     def ids(self) -> Sequence[str]:
         return ("a", "b", "c")
 
     def start(self, node: str, fragment: Fragment, seconds: float) -> FragmentStream:
         self.asked.append((node, fragment))
+        self.when_asked()
         stream = self.engines[node].fragments.prepare(fragment, seconds)
         return _Stream(stream, self.lost_after[node]) if node in self.lost_after else stream
 
