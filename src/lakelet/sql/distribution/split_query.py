@@ -39,7 +39,7 @@ _KNOWN = frozenset(
         *("group_expressions", "group_sets", "having"),
     )
 )
-_STAR = frozenset(("class", "type", "query_location", "query_location_length", "relation_name", "exclude_list"))
+_STAR = frozenset(("class", "type", "query_location", "query_location_length", "relation_name", "exclude_list", "qualified_exclude_list"))
 _STANDARD = "STANDARD_HANDLING"
 
 
