@@ -37,25 +37,25 @@ class FragmentServer:
         )
 
         engine = await self._service.started_engine()
-        fragment = await self._in_thread(fragment_of, message, self._service.tables)
-        running = engine.fragments.prepare(fragment, message.seconds)
+        opening = self._in_thread(fragment_of, message, self._service.tables)
+        async for still in _until_done(opening):
+            yield still
+        running = engine.fragments.prepare(opening.result(), message.seconds)
         batches = running.batches()
-        waiting: asyncio.Future[pa.RecordBatch | None] | None = None
+        reading: asyncio.Future[pa.RecordBatch | None] | None = None
         try:
             while True:
-                waiting = self._in_thread(next, batches, None)
-                while not waiting.done():
-                    await asyncio.wait({waiting}, timeout=_STILL_SECONDS)
-                    if not waiting.done():
-                        yield message_class("lakelet.peer.v1.FragmentRows")()
-                batch = waiting.result()
+                reading = self._in_thread(next, batches, None)
+                async for still in _until_done(reading):
+                    yield still
+                batch = reading.result()
                 if batch is None:
                     return
                 yield batch_message(batch)
         finally:
             running.cancel()
-            if waiting is not None and not waiting.done():
-                await asyncio.wait({waiting})
+            if reading is not None and not reading.done():
+                await asyncio.wait({reading})
             await self._in_thread(_close, batches)
 
     def close(self) -> None:
@@ -67,6 +67,14 @@ class FragmentServer:
             return asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
         except RuntimeError as error:
             raise UnavailableError("the node is stopping") from error
+
+
+async def _until_done(work: asyncio.Future[Any]) -> AsyncGenerator[Any]:
+    """Empty messages while something is done, from which the node that asks knows that this one is there."""
+    while not work.done():
+        await asyncio.wait({work}, timeout=_STILL_SECONDS)
+        if not work.done():
+            yield message_class("lakelet.peer.v1.FragmentRows")()
 
 
 def _close(batches: Generator[pa.RecordBatch]) -> None:

@@ -1,7 +1,7 @@
 """Fragments of queries that other nodes were asked, or this one: their share of the work, run here.
 
-They have turns of their own, beside those of queries: a query waits for its fragments on all nodes, a fragment for nothing, so
-that two nodes never wait for one another.
+They have turns of their own, beside those of queries: a query waits for its fragments on all nodes, a fragment for others
+alone, so that two nodes never wait for one another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakelet.clock import Clock
-from lakelet.errors import OverloadedError
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult
 from lakelet.service.query.query_run import QueryRun
@@ -21,6 +20,8 @@ from lakelet.sql.sandbox.sandbox import Sandbox
 from lakelet.sql.sandbox.spread import Fragment
 
 _NO_LIMIT = 1 << 60
+# How often a fragment that waits for its turn looks whether anybody still waits for it.
+_LOOK_SECONDS = 0.2
 
 
 class FragmentRuns:
@@ -48,8 +49,13 @@ class FragmentRuns:
 
     def start(self, running: RunningFragment, fragment: Fragment, run: QueryRun) -> QueryResult:
         """Bind a fragment, once it is its turn."""
-        if not self._slots.acquire(timeout=min(self._limits.wait_seconds, run.seconds)):
-            raise OverloadedError(f"{self._limits.running} fragments of queries are running already")
+        run.start_clock(run.seconds)
+        try:
+            while not self._slots.acquire(timeout=_LOOK_SECONDS):
+                run.check()
+        except BaseException:
+            run.finish()
+            raise
 
         def finished(run: QueryRun, _: int, __: BaseException | None) -> None:
             if run.finish():
@@ -61,7 +67,6 @@ class FragmentRuns:
             self._running.add(running)
         try:
             with run.errors(self._location):
-                run.start_clock(run.seconds)
                 query = self._sandbox.start(fragment.sql, fragment, None, fragment.zone, run.attach)
         except BaseException as error:
             finished(run, 0, error)

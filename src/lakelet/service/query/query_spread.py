@@ -83,7 +83,7 @@ class QuerySpread:
     # ------------------------------------------------------------------ who does what
 
     def is_worthwhile(self, sizes: Sequence[int]) -> bool:
-        """Whether a table with splits of these bytes is read by several nodes: they have so much to read, and there are others."""
+        """Whether a table with splits of these bytes is read by several nodes: they have so much to read, and some are others."""
         least = 1 if self._least_bytes == 0 else 2
         has_others = any(one != self._nodes.own for one in self._workers)
         return has_others and len(sizes) >= least and sum(sizes) >= self._least_bytes
@@ -91,9 +91,7 @@ class QuerySpread:
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
         sizes = {one.name: one.bytes for one in work.splits}
-        return [
-            Told(node, len(names), sum(sizes[name] for name in names)) for node, names, _ in self._shares(work)
-        ]
+        return [Told(node, len(names), sum(sizes[name] for name in names)) for node, names, _ in self._shares(work)]
 
     def _shares(self, work: Work) -> list[tuple[str, list[str], bool]]:
         """The worker of each fragment, its splits, and whether it has the rows in memory: those stay on this node, where it is a
@@ -192,4 +190,3 @@ class QuerySpread:
     def _check(self) -> None:
         if self._stopped:
             raise InvalidError("the query was interrupted")
-

@@ -39,7 +39,17 @@ _KNOWN = frozenset(
         *("group_expressions", "group_sets", "having"),
     )
 )
-_STAR = frozenset(("class", "type", "query_location", "query_location_length", "relation_name", "exclude_list", "qualified_exclude_list"))
+_STAR = frozenset(
+    (
+        "class",
+        "type",
+        "query_location",
+        "query_location_length",
+        "relation_name",
+        "exclude_list",
+        "qualified_exclude_list",
+    )
+)
 _STANDARD = "STANDARD_HANDLING"
 
 
@@ -75,9 +85,7 @@ def splittable_tables(tree: Node) -> list[Node]:
         return []
 
 
-def split_query(
-    tree: Node, columns: Mapping[str, Sequence[str]], names: Sequence[str]
-) -> SplitQuery | None:
+def split_query(tree: Node, columns: Mapping[str, Sequence[str]], names: Sequence[str]) -> SplitQuery | None:
     """The two queries; None where the query is not certainly one of those that can be split. `columns` are those of each table
     by its alias in lower case, `names` those of the result."""
     select = only_select(tree)
@@ -191,9 +199,7 @@ class _Splitter:
             raise NotSplitError
         groups = self._groups()
         parts = AggregateParts(groups, self._columns)
-        items = [
-            named(parts.combined(item), name) for item, name in zip(self._items, self._names, strict=True)
-        ]
+        items = [named(parts.combined(item), name) for item, name in zip(self._items, self._names, strict=True)]
         having = parts.combined(self._select["having"]) if "having" in self._select else None
         orders = [
             {**order, "expression": self._ordered_by(order["expression"], parts)} for order in self._modifiers.orders
@@ -238,7 +244,8 @@ class _Splitter:
 
 def _modifiers(select: Node) -> _Modifiers:
     """What comes behind a SELECT; NotSplitError for what is not understood."""
-    distinct, orders, limit, offset = False, (), None, 0
+    distinct, limit, offset = False, None, 0
+    orders: Sequence[Node] = ()
     for one in select.get("modifiers", ()):
         kind, more = one.get("type"), set(one) - {"type"}
         if kind == "DISTINCT_MODIFIER" and not more:
@@ -247,9 +254,10 @@ def _modifiers(select: Node) -> _Modifiers:
             orders = one.get("orders", ())
         elif kind == "LIMIT_MODIFIER" and more <= {"limit", "offset"}:
             limit = integer_of(one.get("limit", {}))
-            offset = integer_of(one["offset"]) if "offset" in one else 0
-            if limit is None or offset is None:
+            skipped = integer_of(one["offset"]) if "offset" in one else 0
+            if limit is None or skipped is None:
                 raise NotSplitError
+            offset = skipped
         else:
             raise NotSplitError
     for order in orders:

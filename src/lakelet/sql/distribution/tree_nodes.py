@@ -73,9 +73,7 @@ def named(expression: Node, name: str) -> Node:
     return {**made, "alias": name} if name else made
 
 
-def select_tree(
-    items: Sequence[Node], source: Node, where: Node | None = None, groups: Sequence[Node] = ()
-) -> Node:
+def select_tree(items: Sequence[Node], source: Node, where: Node | None = None, groups: Sequence[Node] = ()) -> Node:
     """The tree of a SELECT."""
     node: Node = {
         "type": "SELECT_NODE",

@@ -88,8 +88,8 @@ def table_view(
     splits: frozenset[str] | None = None,
 ) -> TableView:
     """Plan a scan for a query and assign its files to the readers. Every needed row satisfies one of the conditions `texts`, if
-    there are any; `outdated` finds the superseded rows of merged files. With `splits`, those alone are read that have these names:
-    UnavailableError where the plan lacks one."""
+    there are any; `outdated` finds the superseded rows of merged files. With `splits`, those alone are read that have these
+    names: UnavailableError where the plan lacks one."""
     predicate = pruning_predicate(texts, scan.schema.fields)
     if predicate is not None:
         scan = replace(scan, where=predicate)

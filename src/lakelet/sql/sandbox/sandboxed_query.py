@@ -112,8 +112,8 @@ class SandboxedQuery:
         return self._tree
 
     def tables_by_alias(self) -> dict[str, SandboxTable] | None:
-        """The tables by the aliases of their only uses, in lower case; None where there is anything else to read: a table twice, a
-        listing, a common table expression."""
+        """The tables by the aliases of their only uses, in lower case; None where there is anything else to read: a table twice,
+        a listing, a common table expression."""
         found = {use.alias.lower(): self._meant[id(use.node)] for use in self._uses}
         every = len(references(self._tree))
         is_simple = len(found) == len(self._uses) == len(self._opened) == every and not self._listed

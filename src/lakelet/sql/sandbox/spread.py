@@ -1,6 +1,6 @@
 """A query whose work is spread over several nodes, as the sandbox asks for it and as a node does its share.
 
-    Spread.run(work)     one fragment a node ── Sandbox.start(fragment.sql, fragment.tables) ── the rows of all, gathered
+Spread.run(work)     one fragment a node ── Sandbox.start(fragment.sql, fragment.tables) ── the rows of all, gathered
 """
 
 from __future__ import annotations

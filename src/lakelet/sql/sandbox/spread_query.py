@@ -153,9 +153,7 @@ def _work(query: SandboxedQuery, zone: str | None, chosen: _Chosen, sql: str, sc
     tables = (query.tables_by_alias() or {}).values()
     overlay = chosen.table.overlay()
     others = tuple(
-        whole(table, query.pruning(table), query.hidden_columns(table))
-        for table in tables
-        if table is not chosen.table
+        whole(table, query.pruning(table), query.hidden_columns(table)) for table in tables if table is not chosen.table
     )
     shares = [overlay, *(other.share.overlay for other in others if other.share is not None)]
     size = sum(frame.nbytes for one in shares for frame in (one.rows, one.replaced) if frame is not None)
@@ -193,4 +191,3 @@ def _explained(bound: _Bound, spread: Spread) -> SqlResult:
 
 def _alias(node: Node) -> str:
     return str(node.get("alias") or node["qualified_name"]["path"][-1]).lower()
-

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -42,18 +44,19 @@ def test_every_node_answers_with_the_work_of_all(tmp_path: Path, caplog: pytest.
             await _filled(nodes)
             for node in nodes:
                 assert json.loads(await node.rows(_SQL)) == _expected()
-            told = {one["explain_key"]: one["explain_value"] for one in json.loads(await nodes[0].rows(f"EXPLAIN {_SQL}"))}
+            told = {
+                one["explain_key"]: one["explain_value"] for one in json.loads(await nodes[0].rows(f"EXPLAIN {_SQL}"))
+            }
             assert told["distribution"].startswith("table users: 4 splits\n")
             assert "one: " in told["distribution"]
-            assert "GROUP BY" in told["worker"] and "lakelet_partials" in told["combine"]
+            assert "GROUP BY" in told["worker"]
+            assert "lakelet_partials" in told["combine"]
 
     asyncio.run(run())
     assert not [one for one in caplog.messages if "runs on one node" in one or "run elsewhere" in one]
 
 
-def test_a_fragment_of_a_worker_that_is_gone_is_run_elsewhere(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_fragment_of_a_worker_that_is_gone_is_run_elsewhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with cluster(tmp_path, ("one", "two", "three"), query_spread_bytes=0) as (_, nodes):
             await _filled(nodes)
@@ -61,6 +64,31 @@ def test_a_fragment_of_a_worker_that_is_gone_is_run_elsewhere(
                 await node.shared.flush_table("users")
             # It has nothing that is not committed, but is still in the registry.
             await nodes[2].server.stop(0)
+            assert json.loads(await nodes[0].rows(_SQL)) == _expected()
+
+    asyncio.run(run())
+    assert [one for one in caplog.messages if "node three: a fragment of a query is run elsewhere" in one]
+    assert not [one for one in caplog.messages if "runs on one node" in one]
+
+
+def test_a_worker_that_dies_after_its_first_rows_leaves_none_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three"), query_spread_bytes=0) as (_, nodes):
+            await _filled(nodes)
+            for node in nodes:
+                await node.shared.flush_table("users")
+            fragments = nodes[2].shared.fragments
+            whole = fragments.run
+
+            async def broken(message: Any) -> AsyncGenerator[Any]:
+                async for rows in whole(message):
+                    yield rows
+                    # Its connections break before the stream has ended.
+                    await nodes[2].server.stop(0)
+
+            fragments.run = broken  # type: ignore[method-assign]
             assert json.loads(await nodes[0].rows(_SQL)) == _expected()
 
     asyncio.run(run())

@@ -7,7 +7,17 @@ import random
 _NUMBERS = ("s.kind", "s.price", "s.weight", "s.share", "s.qty", "s.big")
 _VALUES = (*_NUMBERS, "s.city", "s.at", "s.local", "s.flag", "s.raw", "s.dt", "s.id")
 _KEYS = (
-    *("s.city", "s.kind", "s.flag", "s.dt", "s.weight", "s.raw", "date_trunc('day', s.at)", "s.kind % 2", "lower(s.city)"),
+    *(
+        "s.city",
+        "s.kind",
+        "s.flag",
+        "s.dt",
+        "s.weight",
+        "s.raw",
+        "date_trunc('day', s.at)",
+        "s.kind % 2",
+        "lower(s.city)",
+    ),
     *("s.qty > 3", "coalesce(s.city, 'none')", "CASE WHEN s.kind = 1 THEN 'one' ELSE s.city END", "s.price"),
 )
 _CONDITIONS = (
@@ -25,7 +35,9 @@ _JOINS = (
 def generated(rng: random.Random) -> tuple[str, bool]:
     """A query, and whether the order of its rows is determined."""
     join = rng.choice(_JOINS) if rng.random() < 0.4 else ""
-    source = f"sales s {join}" if rng.random() < 0.8 or "LEFT" in join or "SEMI" in join or "ANTI" in join else "sales AS s"
+    source = (
+        f"sales s {join}" if rng.random() < 0.8 or "LEFT" in join or "SEMI" in join or "ANTI" in join else "sales AS s"
+    )
     source = source if join in source else f"sales s {join}"
     has_cities = bool(join) and "SEMI" not in join and "ANTI" not in join
     where = f" WHERE {' AND '.join(rng.sample(_CONDITIONS, rng.randint(1, 2)))}" if rng.random() < 0.6 else ""
@@ -47,7 +59,12 @@ def _aggregate(rng: random.Random) -> str:
             *("round(avg(s.kind), 3)", "sum(CASE WHEN s.flag THEN 1 ELSE 0 END)", "max(s.city) || '!'"),
         )
     )
-    if found.endswith(")") and "DISTINCT" not in found and found.split("(")[0] in ("count", "sum", "avg", "min", "max") and rng.random() < 0.2:
+    if (
+        found.endswith(")")
+        and "DISTINCT" not in found
+        and found.split("(")[0] in ("count", "sum", "avg", "min", "max")
+        and rng.random() < 0.2
+    ):
         return f"{found} FILTER (WHERE {rng.choice(_CONDITIONS)})"
     return found
 
@@ -78,7 +95,9 @@ def _distinct(rng: random.Random, source: str, where: str) -> tuple[str, bool]:
 
 
 def _plain(rng: random.Random, source: str, where: str) -> tuple[str, bool]:
-    items = rng.choice(["s.*", "s.id, s.price * 2 AS double_price, s.city", "s.id, s.at, s.raw, s.big", "s.* EXCLUDE (raw)"])
+    items = rng.choice(
+        ["s.*", "s.id, s.price * 2 AS double_price, s.city", "s.id, s.at, s.raw, s.big", "s.* EXCLUDE (raw)"]
+    )
     sql = f"SELECT {items} FROM {source}{where}"
     if rng.random() < 0.3:
         return sql, False
@@ -91,6 +110,8 @@ def _plain(rng: random.Random, source: str, where: str) -> tuple[str, bool]:
 
 
 def _sorted(rng: random.Random, sql: str, keys: int) -> tuple[str, bool]:
-    orders = [f"{number}{rng.choice(['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'])}" for number in range(1, keys + 1)]
+    orders = [
+        f"{number}{rng.choice(['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'])}" for number in range(1, keys + 1)
+    ]
     limit = f" LIMIT {rng.randrange(1, 6)}{rng.choice(['', ' OFFSET 1'])}" if rng.random() < 0.6 else ""
     return f"{sql} ORDER BY {', '.join(orders)}{limit}", True

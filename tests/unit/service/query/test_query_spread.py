@@ -61,7 +61,9 @@ def filled(served: ServedLake) -> None:
     cities = served.add(CITIES, "cities", hides_day=False)
     users = served.add(USERS, "users")
     for part in range(4):
-        assert sales.writer is not None and cities.writer is not None and users.writer is not None
+        assert sales.writer is not None
+        assert cities.writer is not None
+        assert users.writer is not None
         sales.writer.put_many([sale(rng, part * 100 + number) for number in range(100)])
         names = ["Bonn", "Köln", "Ulm", f"town-{part}", f"town-{rng.randrange(9)}x"]
         cities.writer.put_many(
@@ -115,13 +117,14 @@ def _shown(value: Any) -> Any:
 def same(found: pa.Table, wanted: pa.Table, *, is_ordered: bool) -> bool:
     if found.schema != wanted.schema:
         return False
-    given = [[tuple(map(_shown, one)) for one in zip(*(c.to_pylist() for c in t.columns), strict=True)] for t in (found, wanted)]
+    given = [
+        [tuple(map(_shown, one)) for one in zip(*(c.to_pylist() for c in t.columns), strict=True)]
+        for t in (found, wanted)
+    ]
     return given[0] == given[1] if is_ordered else sorted(given[0]) == sorted(given[1])
 
 
-def test_generated_queries_give_the_same_rows(
-    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
-) -> None:
+def test_generated_queries_give_the_same_rows(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
     engine, workers = spread
     rng = random.Random(11)
     together = 0
@@ -179,9 +182,7 @@ def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
         "SELECT count(*) FROM sales WHERE kind = 1",
     ],
 )
-def test_such_queries_are_spread(
-    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str
-) -> None:
+def test_such_queries_are_spread(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str) -> None:
     engine, workers = spread
     assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
     assert workers.asked
