@@ -217,20 +217,20 @@ class Service:
 
     async def query(self, request: QueryRequest, caller: Caller) -> QueryResult:
         """Answer a SELECT over the tables that the caller may read, buffered rows included."""
-        engine = await self._started_engine()
+        engine = await self.started_engine()
         readable = ReadableTables(self.tables, caller)
         return await self._with_new_tables(lambda: self._start_query(engine.run, request, readable))
 
     async def query_json(self, request: QueryRequest, caller: Caller) -> str:
         """The answer to a SELECT as the text of a JSON array of objects."""
-        engine = await self._started_engine()
+        engine = await self.started_engine()
         readable = ReadableTables(self.tables, caller)
         return await self._with_new_tables(lambda: self._start_query(json_answer, engine, request, readable))
 
     async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncGenerator[bytes]:
         """The answer to a SELECT as the bytes of an Arrow IPC stream. The first of them are there, or the error is raised, when
         this returns."""
-        engine = await self._started_engine()
+        engine = await self.started_engine()
         readable = ReadableTables(self.tables, caller)
 
         async def start() -> tuple[bytes, Iterator[bytes]]:
@@ -407,7 +407,8 @@ class Service:
                 raise
             return await start()
 
-    async def _started_engine(self) -> QueryEngine:
+    async def started_engine(self) -> QueryEngine:
+        """What runs queries; it is made by the first of them."""
         self._check_running()
         if self._engine is None:
             return await self.in_thread(self._new_engine)
@@ -469,8 +470,9 @@ class Service:
 
         with self._engine_made:
             if self._engine is None:
-                others = None if self.shared is None else self.shared.buffers
-                self._engine = QueryEngine(self.lake, self.tables, QueryLimits.of(self.settings), others=others)
+                shared, limits = self.shared, QueryLimits.of(self.settings)
+                others, workers = (None, None) if shared is None else (shared.buffers, shared.workers)
+                self._engine = QueryEngine(self.lake, self.tables, limits, others=others, workers=workers)
             return self._engine
 
     def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:

@@ -96,6 +96,12 @@ class ServiceSettings:
     query_strict: bool = _setting(
         False, "Whether a query fails where a node of the cluster with rows of its own cannot be reached."
     )
+    query_spread_bytes: int = _setting(
+        256 << 20,
+        "A query that reads so many bytes of a table is spread over the workers of the cluster; 0 spreads all that can be.",
+        least=0,
+        most=1 << 50,
+    )
     slow_query_seconds: int = _setting(5, "Queries that take as long are logged.", least=0, most=86_400)
     audit_file: str | None = _setting(None, "The file of the audit log; by default its lines are in the log.")
     audit_sql: str = _setting(

@@ -12,6 +12,8 @@ from tests.services.redis import RedisService
 
 _NODES = 3
 _THREADS = 2
+# Whatever can be is spread over all nodes, so that they are killed in the middle of fragments, too.
+_SPREAD = {"LAKELET_QUERY_SPREAD_BYTES": "0"}
 
 
 def kill_nodes_and_check(folder: Path, redis: RedisService, *, rows: int, kills: int, seed: int) -> None:
@@ -24,7 +26,7 @@ def kill_nodes_and_check(folder: Path, redis: RedisService, *, rows: int, kills:
             own = folder / f"node{number}"
             own.mkdir()
             arguments = ["--redis", redis.url]
-            made = lakelet_server(own, arguments, warehouse=str(folder / "warehouse"))
+            made = lakelet_server(own, arguments, warehouse=str(folder / "warehouse"), environment=_SPREAD)
             servers.append(stack.enter_context(made))
             servers[-1].start()
         create_tables(servers[0])

@@ -170,6 +170,8 @@ class ClusterMember:
 
     async def close(self) -> None:
         """Close connections, and give the folder to another process."""
+        if self._service.shared is not None:
+            self._service.shared.close()
         if self._peers is not None:
             await self._peers.close()
         if self._shared_limits is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -64,6 +65,12 @@ class PeerEdge:
         key = RequestKey(message.idempotency_key, message.fingerprint) if message.idempotency_key else None
         request = WriteRequest(message.table, record, key)
         return await self._service.write_owned(request, message.caller)
+
+    async def run_fragment(self, message: Any, _: Call) -> AsyncIterator[Any]:
+        """The rows of a fragment of a query that another node was asked."""
+        async with aclosing(self._shared.fragments.run(message)) as rows:
+            async for one in rows:
+                yield one
 
     async def announce(self, message: Any, _: Call) -> Any:
         """Look at the registry, in which a node is new."""

@@ -128,6 +128,11 @@ class Peers:
 
         await self._ask_all(ask)
 
+    def run_fragment(self, node: ClusterNode, request: Any, seconds: float) -> Any:
+        """The call that has a node run a fragment of a query, whose rows come as a stream."""
+        call = self._stub(node, "RunFragment", "FragmentRows", is_stream=True)
+        return call(request, timeout=seconds, metadata=self._metadata())
+
     async def flush(self, table: str) -> None:
         """Have all other nodes commit what they have buffered of a table; UnavailableError where one cannot."""
         request = message_class("lakelet.peer.v1.TableRequest")(table=table)

@@ -18,11 +18,13 @@ from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import UnavailableError
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.service.peers.absent_nodes import AbsentNodes
+from lakelet.service.peers.fragment_server import FragmentServer
 from lakelet.service.peers.peer_buffers import PeerBuffers
 from lakelet.service.peers.peers import Peers
 from lakelet.service.values import ABSENT, Node, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
+    from lakelet.service.peers.peer_workers import PeerWorkers
     from lakelet.service.service import Service
 
 T = TypeVar("T")
@@ -42,6 +44,7 @@ class SharedTables:
         self.absent = absent
         self._loop: asyncio.AbstractEventLoop | None = None
         self._following: asyncio.Task[None] | None = None
+        self.fragments = FragmentServer(service)
 
     def start(self) -> None:
         """Look for the tables of other nodes from now on."""
@@ -52,6 +55,10 @@ class SharedTables:
         """Look for them no more."""
         if self._following is not None:
             self._following.cancel()
+
+    def close(self) -> None:
+        """Run nothing more for other nodes."""
+        self.fragments.close()
 
     def nodes(self) -> list[Node]:
         """The nodes of the cluster, this one and absent ones included; for a thread."""
@@ -85,6 +92,15 @@ class SharedTables:
         await self.peers.flush(table)
         if self.absent is not None and (problems := await self._in_thread(self.absent.problems)):
             raise UnavailableError(f"{'; '.join(problems)}: it may have rows of table {table!r}")
+
+    @property
+    def workers(self) -> PeerWorkers | None:
+        """The nodes that queries are spread over, for threads; None before the start."""
+        if self._loop is None:
+            return None
+        from lakelet.service.peers.peer_workers import PeerWorkers  # noqa: PLC0415 - DuckDB is loaded by the first query.
+
+        return PeerWorkers(self.members, self.peers, self._loop, self._service.clock)
 
     async def know(self, table: str) -> None:
         """Find a table that another node has created meanwhile."""

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, OverloadedError
+from lakelet.service.query.fragment_runs import FragmentRuns
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult
 from lakelet.service.query.query_run import QueryRun
+from lakelet.service.query.query_spread import QuerySpread, WorkerNodes
 from lakelet.service.query.served_table import OtherWriters, ServedTables
 from lakelet.service.query.served_version import ServedVersions
 from lakelet.sql.sandbox.sandbox import Sandbox
@@ -28,6 +30,8 @@ from lakelet.sql.statement import Params
 
 _LOG = logging.getLogger("lakelet.service.query")
 _SHOWN_TEXT = 2_000
+# Partial results that a node may send, in bytes of a whole result.
+_MORE_GATHERED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,16 @@ class QueryEngine:
         limits: QueryLimits | None = None,
         clock: Clock | None = None,
         others: OtherWriters | None = None,
+        workers: WorkerNodes | None = None,
     ) -> None:
+        self._workers = workers
         self._lake = lake
         self._others = others
         self._served = served
         self._limits = limits or QueryLimits()
         self._clock = clock or SystemClock()
         self._sandbox = Sandbox(lake.location, self._limits.engine_settings())
+        self.fragments = FragmentRuns(self._sandbox, lake.location, self._limits, self._clock)
         self._slots = threading.BoundedSemaphore(self._limits.running)
         self._lock = threading.Lock()
         self._runs: set[QueryRun] = set()
@@ -75,7 +82,9 @@ class QueryEngine:
             with run.errors(self._lake.location):
                 run.start_clock(seconds - (self._clock.monotonic() - run.started))
                 tables = ServedVersions(self._served if served is None else served, self._others, request.warnings)
-                query = self._sandbox.start(request.sql, tables, request.params, request.time_zone, run.attach)
+                spread = self._spread(run)
+                attach = run.attach if spread is None else lambda space: run.attach(spread.beside(space))
+                query = self._sandbox.start(request.sql, tables, request.params, request.time_zone, attach, spread)
         except BaseException as error:
             self._finish(run, 0, error)
             raise
@@ -95,7 +104,20 @@ class QueryEngine:
             found = list(self._runs)
         for run in found:
             run.cancel()
+        self.fragments.cancel_all()
         self._sandbox.close()
+
+    def _spread(self, run: QueryRun) -> QuerySpread | None:
+        """The other nodes, as one query may use them."""
+        if self._workers is None:
+            return None
+        return QuerySpread(
+            self._workers,
+            self.fragments.prepare,
+            least_bytes=self._limits.spread_bytes,
+            most_gathered_bytes=self._limits.bytes * _MORE_GATHERED,
+            seconds_left=lambda: run.started + run.seconds - self._clock.monotonic(),
+        )
 
     def _check(self, request: QueryRequest) -> None:
         size = len(request.sql.encode(errors="surrogatepass"))

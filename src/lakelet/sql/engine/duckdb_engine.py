@@ -35,6 +35,8 @@ from lakelet.sql.statement import Params
 from lakelet.storage.spill_folder import engine_folder
 
 BATCH_ROWS = 122_880
+# The version of DuckDB.
+ENGINE: str = duckdb.__version__
 _SETTINGS = {
     # Tables come from the lake and from frames passed by the caller; the session resolves variables of the calling code.
     "python_enable_replacements": "false",
@@ -247,6 +249,10 @@ class Space:
         serialize = "SELECT json_serialize_sql($1, skip_null := true, skip_empty := true, skip_default := true)"
         found: dict[str, Any] = json.loads(self.run(serialize, [query])[0][0])
         return found
+
+    def text_of(self, tree: Mapping[str, Any]) -> str:
+        """The text of a parse tree."""
+        return str(self.run("SELECT json_deserialize_sql($1)", [json.dumps(tree)])[0][0])
 
     def run(self, text: str, params: Params = None, placed: Placed | None = None) -> list[tuple[Any, ...]]:
         """Runs a statement and gives all its rows."""

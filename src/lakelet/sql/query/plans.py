@@ -24,24 +24,27 @@ class Plans:
     def __init__(self) -> None:
         self._views: LruCache[TableView] = LruCache()
 
-    def view(self, scan: TableScan, texts: Sequence[str], location: str | None) -> TableView:
-        """The view of a table pruned by these conditions, one of which every needed row satisfies."""
+    def view(
+        self, scan: TableScan, texts: Sequence[str], location: str | None, splits: frozenset[str] | None = None
+    ) -> TableView:
+        """The view of a table pruned by these conditions, one of which every needed row satisfies; with `splits`, of those
+        alone, by their names (`split_name`)."""
         version = scan.snapshot
         if version is None:
-            return table_view(scan, texts, location, None)
+            return table_view(scan, texts, location, None, splits)
         key = (
             scan.home.where(scan.home.paths.branch_root),
             (version.id, version.delta_manifest_list, version.base_manifest_list, version.index_manifest),
             # The columns and options too: a branch that replaces another has schemas of its own under the same
             # ids, and some options decide how files are read together.
             (scan.schema.id, scan.schema.fields, tuple(sorted(scan.schema.options.items()))),
-            (scan.columns, scan.limit, scan.ordered, scan.level, tuple(texts)),
+            (scan.columns, scan.limit, scan.ordered, scan.level, tuple(texts), splits),
         )
         found = self._views.get(key)
         if found is not None:
             return found
         # With a limit, merging a few rows is faster than finding the positions of all superseded ones.
-        view = table_view(scan, texts, location, outdated_rows(scan) if scan.limit is None else None)
+        view = table_view(scan, texts, location, outdated_rows(scan) if scan.limit is None else None, splits)
         self._views.put(key, view, _size(view), limit=_KEPT_BYTES)
         return view
 

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.errors import UnavailableError
+from lakelet.model.split import Split
 from lakelet.model.types import Field
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import columns
@@ -78,9 +80,16 @@ class TableView:
         return scan.batches_of(self.assigned.ours)
 
 
-def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outdated: Outdated | None) -> TableView:
+def table_view(
+    scan: TableScan,
+    texts: Sequence[str],
+    location: str | None,
+    outdated: Outdated | None,
+    splits: frozenset[str] | None = None,
+) -> TableView:
     """Plan a scan for a query and assign its files to the readers. Every needed row satisfies one of the conditions `texts`, if
-    there are any; `outdated` finds the superseded rows of merged files."""
+    there are any; `outdated` finds the superseded rows of merged files. With `splits`, those alone are read that have these
+    names: UnavailableError where the plan lacks one."""
     predicate = pruning_predicate(texts, scan.schema.fields)
     if predicate is not None:
         scan = replace(scan, where=predicate)
@@ -90,7 +99,17 @@ def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outd
     plan = scan.plan()
     fields = tuple(scan.schema.field(name) for name in scan.columns)
     assigner = FileAssigner(scan.home, fields, schema_versions(scan), location, outdated)
-    return TableView(scan, plan, assigner.assign(scan.chosen_splits(plan)), location or "")
+    chosen = scan.chosen_splits(plan) if splits is None else _named_splits(scan, plan, splits)
+    return TableView(scan, plan, assigner.assign(chosen), location or "")
+
+
+def _named_splits(scan: TableScan, plan: Plan, names: frozenset[str]) -> Sequence[Split]:
+    found = [split for split in plan.splits if split_name(split) in names]
+    if len(found) != len(names):
+        raise UnavailableError(
+            f"{scan.home.where(scan.home.paths.branch_root)}: expected {len(names)} splits of a plan, found {len(found)}"
+        )
+    return found
 
 
 def scanned_sql(scan: TableScan, space: Space) -> str:
@@ -101,6 +120,11 @@ def scanned_sql(scan: TableScan, space: Space) -> str:
         return replace(scan, columns=names).to_batches()
 
     return f"SELECT {cast_columns(scan)} FROM {space.add_rows(Rows(scan.arrow_schema, read))}"
+
+
+def split_name(split: Split) -> str:
+    """A name of a split among those of a version: its first file, and how many there are."""
+    return f"{split.paths[0]}+{len(split.paths)}"
 
 
 def outdated_rows(scan: TableScan) -> Outdated:

@@ -29,7 +29,11 @@ from lakelet.sql.sandbox.explained_plan import plan_rows
 from lakelet.sql.sandbox.json_rows import json_bytes, json_relation, unique_columns
 from lakelet.sql.sandbox.sandbox_table import SandboxTables
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
+from lakelet.sql.sandbox.spread import Gathered, Spread
+from lakelet.sql.sandbox.spread_query import spread_query
 from lakelet.sql.statement import Params
+
+_ANALYZE = "ANALYZE"
 
 
 class Sandbox:
@@ -61,9 +65,10 @@ class Sandbox:
         params: Params = None,
         zone: str | None = None,
         opened: Callable[[Space], None] = lambda space: None,
+        spread: Spread | None = None,
     ) -> RunningQuery:
         """Check and bind one SELECT, or EXPLAIN of one; `zone` is that of texts without one. `opened` gets what can be
-        interrupted from then on."""
+        interrupted from then on. With a `spread`, other nodes take part in it where it is large enough."""
         check_text(text, "sql")
         statements = statements_of(text)
         if len(statements) != 1:
@@ -76,6 +81,11 @@ class Sandbox:
                 space.run(f"SET TimeZone = {literal(zone)}")
             prepared = SandboxedQuery(space, query, params, tables, self._plans, zone is not None)
             prepared.prepare()
+            if spread is not None and mode != _ANALYZE:
+                found = spread_query(prepared, zone, spread, is_explained=mode is not None)
+                if found is not None:
+                    return RunningQuery(space, found.placed, found.relation, found.known, found.gathered)
+            prepared.register()
             return _started(space, prepared, mode)
         except RecursionError as error:
             space.close()
@@ -101,6 +111,7 @@ class RunningQuery:
     placed: Placed
     relation: Any
     known: SqlResult | None = None
+    gathered: Gathered | None = None
 
     def arrow(self) -> SqlResult:
         """The rows as Arrow, repeated column names with a number behind them."""
@@ -127,6 +138,8 @@ class RunningQuery:
     def close(self) -> None:
         """Release what it holds."""
         self.space.close()
+        if self.gathered is not None:
+            self.gathered.close()
 
 
 def _explained(text: str, words: Sequence[Word]) -> tuple[str, str | None]:
@@ -135,7 +148,7 @@ def _explained(text: str, words: Sequence[Word]) -> tuple[str, str | None]:
         return text, None
     is_analyzed = len(words) > 1 and words[1].keyword == "ANALYZE"
     end = words[1 if is_analyzed else 0].end
-    return " " * end + text[end:], "ANALYZE" if is_analyzed else ""
+    return " " * end + text[end:], _ANALYZE if is_analyzed else ""
 
 
 def _started(space: Space, prepared: SandboxedQuery, mode: str | None) -> RunningQuery:

@@ -15,12 +15,14 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.model.split import Split
 from lakelet.model.types import FLOATS, Atomic, Field, Row
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.read.writer_scan import WriterScan
 from lakelet.sql.engine.duck_types import duck_type, has_floats
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quotes import quoted
+from lakelet.sql.query.conditions import pruning_predicate
 from lakelet.sql.query.plans import Plans
 from lakelet.sql.query.relation import Rows
 from lakelet.sql.query.table_view import TableView, cast_columns, table_view
@@ -32,11 +34,30 @@ _BEHIND = "timestamp"
 
 
 @dataclass(frozen=True, slots=True)
+class Overlay:
+    """What memory has of a table: the rows that win, and the primary keys whose committed rows are superseded."""
+
+    rows: pa.Table | None
+    replaced: pa.Table | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableShare:
+    """The rows of a table that one node of several reads: the committed ones of some splits, by their names, or of all, of the
+    plan that is pruned by the conditions `texts`; and what memory has."""
+
+    texts: tuple[str, ...]
+    splits: frozenset[str] | None
+    overlay: Overlay
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxTable:
     """One version of a table, opened once for all its uses in a query, so that all of them see the same rows.
 
     `buffered` has the rows that are not in the snapshot of `scan`. The columns `hidden` are left out of `SELECT *`. With
-    `lacks_payload`, a column `payload` without a value stands for the one that the first field will add.
+    `lacks_payload`, a column `payload` without a value stands for the one that the first field will add. With a `share` only the
+    rows of it are read.
     """
 
     name: str
@@ -44,6 +65,7 @@ class SandboxTable:
     buffered: WriterScan | None = None
     hidden: tuple[str, ...] = ()
     lacks_payload: bool = False
+    share: TableShare | None = None
 
     @property
     def has_buffered_rows(self) -> bool:
@@ -71,9 +93,27 @@ class SandboxTable:
         fields = self.scan.schema.fields
         return next((one for one in fields if one.name.lower() == PAYLOAD and isinstance(one.type, Row)), None)
 
+    @property
+    def is_overlaid(self) -> bool:
+        """Whether rows in memory are put beside the committed ones by their keys alone."""
+        schema = self.scan.schema
+        return _is_joined_by_key(schema.primary_keys, schema.fields) and not keeps_first(schema)
+
+    def overlay(self) -> Overlay:
+        """What memory has, where the table is overlaid."""
+        if self.buffered is None or not self.buffered.memory:
+            return Overlay(None, None)
+        return Overlay(*self.buffered.overlay())
+
+    def planned(self, texts: Sequence[str]) -> Sequence[Split]:
+        """The splits of the committed part, pruned as `committed` is."""
+        predicate = pruning_predicate(texts, self.scan.schema.fields)
+        scan = self.scan if predicate is None else replace(self.scan, where=predicate)
+        return scan.plan().splits
+
     def count(self) -> int | None:
         """The number of rows, if it is known without reading any."""
-        if self.scan.schema.primary_keys or self.scan.fallback is not None:
+        if self.scan.schema.primary_keys or self.scan.fallback is not None or self.share is not None:
             return None
         memory = () if self.buffered is None else self.buffered.memory
         return self.scan.count() + sum(len(part.values) for part in memory)
@@ -86,43 +126,52 @@ class SandboxTable:
     def view_sql(self, space: Space, view: TableView, part: Field | None = None, *, with_hidden: bool) -> str:
         """The query that gives the rows: those of the view of the committed part, and the buffered ones; with `part`, these
         fields of the payload alone."""
-        rows = self._rows_sql(space, view, part)
-        names = [
-            quoted(field.name) for field in self.scan.schema.fields if with_hidden or field.name not in self.hidden
-        ]
-        if self.lacks_payload:
-            columns = [(name, "") for name in names]
-            names = [name for name, _ in _with_payload(columns, (f"CAST(NULL AS INTEGER) AS {quoted(PAYLOAD)}", ""))]
+        return self._shown_sql(self._rows_sql(space, view, part), with_hidden=with_hidden)
+
+    def empty_sql(self, *, with_hidden: bool) -> str:
+        """The query that gives no rows, with the columns of `view_sql`."""
+        nulls = [f"CAST(NULL AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in self.scan.schema.fields]
+        return self._shown_sql(f"SELECT {', '.join(nulls)} WHERE false", with_hidden=with_hidden)
+
+    def shown(self, *, with_hidden: bool) -> list[str]:
+        """The names of the columns of `view_sql`."""
+        names = [(field.name, "") for field in self.scan.schema.fields if with_hidden or field.name not in self.hidden]
+        return [name for name, _ in (_with_payload(names, (PAYLOAD, "")) if self.lacks_payload else names)]
+
+    def _shown_sql(self, rows: str, *, with_hidden: bool) -> str:
+        names = [quoted(name) for name in self.shown(with_hidden=with_hidden)]
         if len(names) == len(self.scan.schema.fields) and not self.lacks_payload:
             return rows
+        if self.lacks_payload:
+            names = [f"CAST(NULL AS INTEGER) AS {name}" if name == quoted(PAYLOAD) else name for name in names]
         return f"SELECT {', '.join(names)} FROM ({rows})"
 
     def committed(self, plans: Plans, texts: Sequence[str], limit: int | None) -> TableView:
         """The view of the committed part, pruned by conditions of which every needed row satisfies one."""
+        if self.share is not None:
+            return plans.view(self.scan, self.share.texts, _location(self.scan), self.share.splits)
         if self.scan.fallback is not None:
             return table_view(self.scan, (), _location(self.scan), None)
         scan = self.scan if limit is None or self.has_buffered_rows else replace(self.scan, limit=limit)
         return plans.view(scan, texts, _location(scan))
 
     def _rows_sql(self, space: Space, view: TableView, part: Field | None) -> str:
-        buffered = self.buffered
-        if buffered is None or not buffered.memory:
-            return view.sql(space, part)
         schema = self.scan.schema
-        if not _is_joined_by_key(schema.primary_keys, schema.fields) or keeps_first(schema):
+        if self.share is None and self.has_buffered_rows and not self.is_overlaid:
             source = space.add_rows(Rows(self.scan.arrow_schema, self._merged))
             return f"SELECT {cast_columns(self.scan, part)} FROM {source}"
-        rows, replaced = buffered.overlay()
-        recent = f"SELECT {cast_columns(self.scan, part)} FROM {space.add_frame(rows)}"
+        memory = self.overlay() if self.share is None else self.share.overlay
         stored = view.sql(space, part)
-        if schema.primary_keys:
-            keys = space.add_frame(replaced)
+        if memory.replaced is not None and schema.primary_keys:
+            keys = space.add_frame(memory.replaced)
             same = " AND ".join(
                 f"stored.{quoted(name)} = CAST(replaced.{quoted(name)} AS {duck_type(schema.field(name).type)})"
                 for name in schema.primary_keys
             )
             stored = f"SELECT stored.* FROM ({stored}) AS stored ANTI JOIN {keys} AS replaced ON {same}"
-        return f"{stored} UNION ALL {recent}"
+        if memory.rows is None:
+            return stored
+        return f"{stored} UNION ALL SELECT {cast_columns(self.scan, part)} FROM {space.add_frame(memory.rows)}"
 
     def _merged(self, wanted: Sequence[str] | None, _condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         """The rows as the writer merges them."""

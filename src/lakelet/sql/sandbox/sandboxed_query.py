@@ -65,7 +65,7 @@ class SandboxedQuery:
     _listed: set[str] = field(init=False, default_factory=set)
 
     def prepare(self) -> None:
-        """Check the query and register its tables."""
+        """Check the query and find its tables, whose rows are not there before `register`."""
         self.space.on_error(self._explain)
         self._words = words_of(self.text)
         edits = list(default_names(self._words, ()))
@@ -79,10 +79,18 @@ class SandboxedQuery:
             self._parse(edits)
             self._find_tables()
         self.space.use(DEFAULT_DATABASE)
-        for name, table in self._opened.items():
-            self._add(name, table)
         for word in names.value_words():
             self.space.hide_function(DEFAULT_DATABASE, word)
+
+    def register(self) -> None:
+        """Register the rows of the tables."""
+        for name, table in self._opened.items():
+            self._add(name, table)
+
+    def register_without_rows(self) -> None:
+        """Register the tables as if they had no rows, so that the query can be bound, and its types be known."""
+        for name, table in self._opened.items():
+            self.space.add_view(DEFAULT_DATABASE, name, table.empty_sql(with_hidden=self._names_hidden(table)))
 
     def bind(self) -> Any:
         """The bound query. Names that DuckDB does not find are looked for among the fields of payloads."""
@@ -97,6 +105,27 @@ class SandboxedQuery:
                 self._parse([*self.placed.edits, *edits])
                 self._find_tables()
         raise InvalidError(f"the query names more than {_MOST_NAMES} payload fields without `payload.`")
+
+    @property
+    def tree(self) -> Node:
+        """The parse tree of the query as it is now."""
+        return self._tree
+
+    def tables_by_alias(self) -> dict[str, SandboxTable] | None:
+        """The tables by the aliases of their only uses, in lower case; None where there is anything else to read: a table twice,
+        a listing, a common table expression."""
+        found = {use.alias.lower(): self._meant[id(use.node)] for use in self._uses}
+        every = len(references(self._tree))
+        is_simple = len(found) == len(self._uses) == len(self._opened) == every and not self._listed
+        return found if is_simple else None
+
+    def shown_columns(self, table: SandboxTable) -> list[str]:
+        """The columns of a table's view."""
+        return table.shown(with_hidden=self._names_hidden(table))
+
+    def hidden_columns(self, table: SandboxTable) -> tuple[str, ...]:
+        """The columns that a table's view lacks."""
+        return () if self._names_hidden(table) else table.hidden
 
     @property
     def _is_long(self) -> bool:
@@ -171,17 +200,25 @@ class SandboxedQuery:
     # ------------------------------------------------------------------ rows
 
     def _add(self, name: str, table: SandboxTable) -> None:
-        uses = [use for use in self._uses if self._meant[id(use.node)] is table]
-        texts = pruning_texts(uses, self._comparable(table.scan.schema.fields), self.params)
-        if self._is_long:
-            texts = ()
-        elif DAY in table.hidden:
-            texts = with_days(texts, table.scan.schema.fields)
-        view = table.committed(self.plans, texts, limited(self._tree, uses))
+        view = table.committed(self.plans, self.pruning(table), limited(self._tree, self._uses_of(table)))
         self._views.append(view)
-        with_hidden = any(names_column(self._words, column) for column in table.hidden)
-        sql = table.view_sql(self.space, view, self._payload_part(table, view), with_hidden=with_hidden)
+        part = self._payload_part(table, view)
+        sql = table.view_sql(self.space, view, part, with_hidden=self._names_hidden(table))
         self.space.add_view(DEFAULT_DATABASE, name, sql)
+
+    def pruning(self, table: SandboxTable) -> tuple[str, ...]:
+        """Conditions on a table: of them every needed row satisfies one, if there are any."""
+        if self._is_long:
+            return ()
+        fields = self._comparable(table.scan.schema.fields)
+        texts = pruning_texts(self._uses_of(table), fields, self.params)
+        return with_days(texts, table.scan.schema.fields) if DAY in table.hidden else texts
+
+    def _uses_of(self, table: SandboxTable) -> list[Reference]:
+        return [use for use in self._uses if self._meant[id(use.node)] is table]
+
+    def _names_hidden(self, table: SandboxTable) -> bool:
+        return any(names_column(self._words, column) for column in table.hidden)
 
     def _payload_part(self, table: SandboxTable, view: TableView) -> Field | None:
         """The part of a table's payload that the query uses, where the rest of it would be read for nothing."""

@@ -1,0 +1,84 @@
+"""The rows that nodes sent for one query: those of a node count when all of them are there, or not at all.
+
+Up to a few megabytes a node are in memory, the rest is in files of the spill folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lakelet.errors import CorruptionError
+from lakelet.ids import RandomIds
+from lakelet.storage.spill_folder import SpillFolder
+
+_MEMORY_BYTES = 4 << 20
+_IDS = RandomIds()
+
+
+class GatheredPart:
+    """The rows of one node; used by one thread at a time."""
+
+    def __init__(self, schema: pa.Schema, folder: SpillFolder) -> None:
+        self._schema = schema
+        self._folder = folder
+        self._held: list[pa.RecordBatch] = []
+        self._path: str | None = None
+        self._writer: pa.RecordBatchStreamWriter | None = None
+        self._held_bytes = 0
+        self.bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch; CorruptionError for one with other columns."""
+        if not batch.schema.equals(self._schema):
+            raise CorruptionError(f"rows of another node: expected {self._schema}, found {batch.schema}")
+        self.bytes += batch.nbytes
+        if self._writer is None and self._held_bytes + batch.nbytes <= _MEMORY_BYTES:
+            self._held.append(batch)
+            self._held_bytes += batch.nbytes
+            return
+        if self._writer is None:
+            self._path = os.path.join(self._folder.name, _IDS.uuid())
+            self._writer = pa.ipc.new_stream(self._path, self._schema)
+        self._writer.write_batch(batch)
+
+    def finish(self) -> None:
+        """No more rows come."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def drop(self) -> None:
+        """Forget the rows."""
+        self.finish()
+        self._held.clear()
+        self._held_bytes = self.bytes = 0
+        if self._path is not None:
+            os.unlink(self._path)
+            self._path = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows."""
+        yield from self._held
+        if self._path is not None:
+            with pa.ipc.open_stream(self._path) as reader:
+                yield from reader
+
+
+class GatheredRows:
+    """The rows of all nodes."""
+
+    def __init__(self, parts: Sequence[GatheredPart], folder: SpillFolder) -> None:
+        self._parts = parts
+        self._folder = folder
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows; may be called again."""
+        for part in self._parts:
+            yield from part.batches()
+
+    def close(self) -> None:
+        """Release them."""
+        self._folder.cleanup()

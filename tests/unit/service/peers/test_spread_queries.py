@@ -1,0 +1,148 @@
+"""Queries that the nodes of a cluster answer together, by calls between them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from lakelet.errors import NotFoundError
+from lakelet.protos.message_types import PEER, message_class
+from lakelet.service.access.caller import READ, Caller
+from lakelet.service.query.query_engine import QueryRequest
+from lakelet.sql.engine.duckdb_engine import ENGINE
+from tests.unit.service.peers.nodes import Node, cluster
+
+_SQL = "SELECT city, count(*) AS c, sum(n) AS s, avg(n) AS a FROM users GROUP BY city ORDER BY city"
+
+
+async def _filled(nodes: list[Node]) -> None:
+    await nodes[0].create("users")
+    for part in range(6):
+        node = nodes[part % len(nodes)]
+        await node.write_batch("users", *((f"r{part}-{n}", {"n": n, "city": f"c{n % 3}"}) for n in range(10)))
+        if part < 4:
+            await node.shared.flush_table("users")
+
+
+def _expected() -> list[dict[str, object]]:
+    groups = [[n for n in range(10) if n % 3 == city] * 6 for city in range(3)]
+    return [
+        {"city": f"c{city}", "c": len(found), "s": sum(found), "a": sum(found) / len(found)}
+        for city, found in enumerate(groups)
+    ]
+
+
+def test_every_node_answers_with_the_work_of_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three"), query_spread_bytes=0) as (_, nodes):
+            await _filled(nodes)
+            for node in nodes:
+                assert json.loads(await node.rows(_SQL)) == _expected()
+            told = {
+                one["explain_key"]: one["explain_value"] for one in json.loads(await nodes[0].rows(f"EXPLAIN {_SQL}"))
+            }
+            assert told["distribution"].startswith("table users: 4 splits\n")
+            assert "one: " in told["distribution"]
+            assert "GROUP BY" in told["worker"]
+            assert "lakelet_partials" in told["combine"]
+
+    asyncio.run(run())
+    assert not [one for one in caplog.messages if "runs on one node" in one or "run elsewhere" in one]
+
+
+def test_a_fragment_of_a_worker_that_is_gone_is_run_elsewhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three"), query_spread_bytes=0) as (_, nodes):
+            await _filled(nodes)
+            for node in nodes:
+                await node.shared.flush_table("users")
+            # It has nothing that is not committed, but is still in the registry.
+            await nodes[2].server.stop(0)
+            assert json.loads(await nodes[0].rows(_SQL)) == _expected()
+
+    asyncio.run(run())
+    assert [one for one in caplog.messages if "node three: a fragment of a query is run elsewhere" in one]
+    assert not [one for one in caplog.messages if "runs on one node" in one]
+
+
+def test_a_worker_that_dies_after_its_first_rows_leaves_none_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three"), query_spread_bytes=0) as (_, nodes):
+            await _filled(nodes)
+            for node in nodes:
+                await node.shared.flush_table("users")
+            fragments = nodes[2].shared.fragments
+            whole = fragments.run
+
+            async def broken(message: Any) -> AsyncGenerator[Any]:
+                async for rows in whole(message):
+                    yield rows
+                    # Its connections break before the stream has ended.
+                    await nodes[2].server.stop(0)
+
+            fragments.run = broken  # type: ignore[method-assign]
+            assert json.loads(await nodes[0].rows(_SQL)) == _expected()
+
+    asyncio.run(run())
+    assert [one for one in caplog.messages if "node three: a fragment of a query is run elsewhere" in one]
+    assert not [one for one in caplog.messages if "runs on one node" in one]
+
+
+def _fragment(sql: str) -> object:
+    made = message_class("lakelet.peer.v1.FragmentRequest")
+    return made(sql=sql, seconds=5, engine=ENGINE)
+
+
+async def _run_fragment(node: Node, sql: str, authorization: str | None) -> None:
+    address = node.shared.members.node.address
+    async with grpc.aio.insecure_channel(address) as channel:
+        call = channel.unary_stream(
+            f"/{PEER}/RunFragment",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=message_class("lakelet.peer.v1.FragmentRows").FromString,
+        )
+        metadata = () if authorization is None else (("authorization", authorization),)
+        async for _ in call(_fragment(sql), metadata=metadata):
+            pass
+
+
+def test_a_worker_runs_nothing_for_strangers_and_nothing_outside_of_the_sandbox(tmp_path: Path) -> None:
+    secret = "known to all nodes"
+
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two"), {"one": secret, "two": secret}) as (_, (one, _)):
+            await one.create("users")
+            for given in (None, "LakeletPeer known to nobody", "Bearer key"):
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await _run_fragment(one, "SELECT 1", given)
+                assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            await _run_fragment(one, "SELECT 1", f"LakeletPeer {secret}")
+            for sql in ("SELECT * FROM read_text('/etc/passwd')", "SELECT getenv('HOME')"):
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await _run_fragment(one, sql, f"LakeletPeer {secret}")
+                assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                # A table that is served, but is none of the fragment.
+                await _run_fragment(one, "SELECT * FROM users", f"LakeletPeer {secret}")
+            assert "users" in str(caught.value.details())
+
+    asyncio.run(run())
+
+
+def test_a_caller_reads_together_what_it_may_read_alone(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two"), query_spread_bytes=0) as (_, nodes):
+            await _filled(nodes)
+            reader = Caller("reader", {"orders": READ})
+            with pytest.raises(NotFoundError, match="not served"):
+                await nodes[0].service.query_json(QueryRequest(_SQL), reader)
+
+    asyncio.run(run())

@@ -1,0 +1,253 @@
+"""A query that is spread over three workers gives what one node gives."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelet.errors import InvalidError
+from lakelet.service.query.query_engine import QueryEngine, QueryRequest
+from tests.tiers.examples import examples
+from tests.unit.service.query.embedded_workers import EVERYTHING, EmbeddedWorkers, spread_engine
+from tests.unit.service.query.generated_queries import generated
+from tests.unit.service.query.served_lake import USERS, ServedLake, engine_of, row, rows, served_lake
+
+SALES = (
+    "CREATE TABLE sales (id BIGINT NOT NULL, city STRING, kind INT, price DECIMAL(10, 2), weight DOUBLE, share FLOAT, "
+    "qty BIGINT, big DECIMAL(38, 0), at TIMESTAMP(6) WITH LOCAL TIME ZONE, local TIMESTAMP(6), flag BOOLEAN, raw BYTES, dt DATE) "
+    "PARTITIONED BY (dt)"
+)
+CITIES = (
+    "CREATE TABLE cities (name STRING NOT NULL, country STRING, people BIGINT, PRIMARY KEY (name) NOT ENFORCED) "
+    "WITH ('bucket' = '3')"
+)
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def sale(rng: random.Random, number: int) -> dict[str, Any]:
+    def some(value: Any) -> Any:
+        return None if rng.random() < 0.15 else value
+
+    at = _START + timedelta(minutes=rng.randrange(5 * 24 * 60))
+    return {
+        "id": number,
+        "city": some(rng.choice(["Bonn", "Köln", "Ulm", "", "ulm"])),
+        "kind": some(rng.randrange(4)),
+        "price": some(Decimal(rng.randrange(-(10**6), 10**6)).scaleb(-2)),
+        "weight": some(rng.choice([rng.random() * 1000, 0.0, -1.5, math.nan, 1e300, math.inf])),
+        "share": some(rng.choice([0.25, 0.5, 1.75])),
+        "qty": some(rng.choice([rng.randrange(10), 2**62, -(2**62)])),
+        "big": some(Decimal(rng.randrange(10**20)) * 10**15),
+        "at": some(at),
+        "local": some(at.replace(tzinfo=None)),
+        "flag": some(rng.random() < 0.5),
+        "raw": some(rng.choice([b"", b"\0", b"x"])),
+        "dt": at.date(),
+    }
+
+
+def filled(served: ServedLake) -> None:
+    """Tables with committed rows in several files, and with buffered ones, some of which replace committed ones."""
+    rng = random.Random(7)
+    sales = served.add(SALES, "sales", hides_day=False)
+    cities = served.add(CITIES, "cities", hides_day=False)
+    users = served.add(USERS, "users")
+    for part in range(4):
+        assert sales.writer is not None
+        assert cities.writer is not None
+        assert users.writer is not None
+        sales.writer.put_many([sale(rng, part * 100 + number) for number in range(100)])
+        names = ["Bonn", "Köln", "Ulm", f"town-{part}", f"town-{rng.randrange(9)}x"]
+        cities.writer.put_many(
+            [{"name": name, "country": rng.choice(["DE", "AT", None]), "people": rng.randrange(9)} for name in names]
+        )
+        users.writer.put_many(
+            [
+                row(f"u{part}-{number}", f"2026-01-0{number % 3 + 1}T10:00:00Z", age=rng.randrange(9), city="Ulm")
+                for number in range(10)
+            ]
+        )
+        if part < 3:
+            for table in (sales, cities, users):
+                assert table.writer is not None
+                table.writer.flush()
+    assert cities.writer is not None
+    cities.writer.delete({"name": "Köln"})
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLake]:
+    with served_lake(tmp_path_factory.mktemp("spread")) as made:
+        filled(made)
+        yield made
+
+
+@pytest.fixture
+def alone(served: ServedLake) -> Iterator[QueryEngine]:
+    with engine_of(served) as made:
+        yield made
+
+
+@pytest.fixture
+def spread(served: ServedLake) -> Iterator[tuple[QueryEngine, EmbeddedWorkers]]:
+    with spread_engine(served) as made:
+        yield made
+
+
+def answer(engine: QueryEngine, sql: str) -> pa.Table:
+    with engine.run(QueryRequest(sql)) as result:
+        return result.reader().read_all()
+
+
+def _shown(value: Any) -> Any:
+    """A value that sorts, with floating-point numbers to twelve digits."""
+    if isinstance(value, float):
+        return (1, "nan" if math.isnan(value) else f"{value + 0.0:.11e}")
+    return (0, "") if value is None else (2, repr(value))
+
+
+def same(found: pa.Table, wanted: pa.Table, *, is_ordered: bool) -> bool:
+    if found.schema != wanted.schema:
+        return False
+    given = [
+        [tuple(map(_shown, one)) for one in zip(*(c.to_pylist() for c in t.columns), strict=True)]
+        for t in (found, wanted)
+    ]
+    return given[0] == given[1] if is_ordered else sorted(given[0]) == sorted(given[1])
+
+
+def test_generated_queries_give_the_same_rows(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
+    engine, workers = spread
+    rng = random.Random(11)
+    together = 0
+    for _ in range(examples(40)):
+        sql, is_ordered = generated(rng)
+        before = len(workers.asked)
+        assert same(answer(engine, sql), answer(alone, sql), is_ordered=is_ordered), sql
+        together += len(workers.asked) > before
+    assert together > examples(40) * 0.8
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_worker_that_is_lost_leaves_no_rows_behind(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], after: int
+) -> None:
+    engine, workers = spread
+    workers.lost_after = {"b": after}
+    for sql in ("SELECT s.* FROM sales s", "SELECT city, count(*), sum(qty) FROM sales GROUP BY city"):
+        assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
+    assert {"b", "c"} == {node for node, _ in workers.asked}
+
+
+def test_without_any_worker_one_node_answers(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
+    engine, workers = spread
+    workers.own = None
+    workers.lost_after = {"a": 1, "b": 0, "c": 1}
+    sql = "SELECT city, count(*), avg(price) FROM sales GROUP BY city"
+    assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
+    assert {node for node, _ in workers.asked} == {"a", "b", "c"}
+
+
+def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    for sql in ("SELECT max(id), count(kind) FROM sales", "SELECT country, sum(people) FROM cities GROUP BY country"):
+        assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
+    assert {node for node, _ in workers.asked} == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT payload.city, count(*), avg(payload.age) FROM users GROUP BY payload.city",
+        "SELECT u.city, sum(age) FROM users u WHERE u.age > 2 GROUP BY u.city",
+        "SELECT * FROM users WHERE payload.age > 3",
+        "SELECT *, dt FROM users WHERE timestamp >= '2026-01-02'",
+        "SELECT * EXCLUDE (payload) FROM users ORDER BY id LIMIT 4",
+        "SELECT dt, count(DISTINCT age), count(DISTINCT id) FROM users GROUP BY dt",
+        "SELECT c.country, count(*), min(c.people) FROM cities c GROUP BY c.country",
+        "SELECT u.id, c.people FROM users u LEFT JOIN cities c ON u.city = c.name",
+        "SELECT count(*), sum(qty), max(city), count(DISTINCT city) FROM sales WHERE id % 2 = 7",
+        "SELECT city, count(*) FROM sales WHERE id % 2 = 7 GROUP BY city",
+        "SELECT count(*) FROM sales WHERE kind = 1",
+    ],
+)
+def test_such_queries_are_spread(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str) -> None:
+    engine, workers = spread
+    assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
+    assert workers.asked
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM sales LIMIT 3",
+        "SELECT count(*) FROM sales",
+        "SELECT city, row_number() OVER (ORDER BY id) FROM sales",
+        "SELECT kind, city, count(*) FROM sales GROUP BY ROLLUP (kind, city)",
+        "SELECT median(id) FROM sales",
+        "SELECT s.id FROM sales s FULL JOIN cities c ON c.name = s.city",
+        "SELECT a.id FROM sales a JOIN sales b ON a.id = b.id",
+        "SELECT id FROM sales WHERE id IN (SELECT max(id) FROM sales)",
+        "WITH x AS (SELECT id FROM sales) SELECT count(*) FROM x",
+        "SELECT id FROM sales WHERE kind = 1 UNION ALL SELECT people FROM cities",
+        "SELECT upper(city) AS city, count(*) FROM sales GROUP BY city",
+        "SELECT city COLLATE nocase, count(*) FROM sales GROUP BY 1",
+        "SELECT table_name FROM information_schema.tables ORDER BY ALL",
+        "SELECT sum(id ORDER BY id) FROM sales",
+        "SELECT DISTINCT ON (city) city FROM sales ORDER BY city",
+        "SELECT max(id, 2) FROM sales",
+    ],
+)
+def test_such_queries_run_on_one_node(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str
+) -> None:
+    engine, workers = spread
+    assert answer(engine, sql).num_rows == answer(alone, sql).num_rows
+    assert not workers.asked
+
+
+def test_an_error_is_that_of_one_node(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
+    engine, workers = spread
+    for sql in ("SELECT CAST(city AS BIGINT) AS n FROM sales", "SELECT no_such FROM sales"):
+        errors = []
+        for one in (engine, alone):
+            with pytest.raises(InvalidError) as caught:
+                answer(one, sql)
+            errors.append(str(caught.value))
+        assert errors[0].split(":")[0] == errors[1].split(":")[0]
+    assert workers.asked
+
+
+def test_a_small_query_stays_on_one_node(served: ServedLake) -> None:
+    with spread_engine(served, replace(EVERYTHING, spread_bytes=1 << 30)) as (engine, workers):
+        answer(engine, "SELECT city, count(*) FROM sales GROUP BY city")
+        assert not workers.asked
+
+
+def test_more_rows_than_are_kept_in_memory(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakelet.service.query.gathered_rows._MEMORY_BYTES", 100)
+    assert same(answer(spread[0], "SELECT * FROM sales"), answer(alone, "SELECT * FROM sales"), is_ordered=False)
+
+
+def test_a_cancelled_query_cancels_its_fragments(served: ServedLake) -> None:
+    with spread_engine(served) as (engine, workers):
+        workers.when_asked = lambda: engine.cancel("one")
+        with pytest.raises(InvalidError, match="cancelled"):
+            engine.run(QueryRequest("SELECT city, count(*) FROM sales GROUP BY city", request_id="one"))
+        workers.when_asked = lambda: None
+        # All turns are free again.
+        for _ in range(9):
+            assert rows(engine, "SELECT count(*) AS c FROM sales WHERE id >= 0") == [{"c": 400}]
