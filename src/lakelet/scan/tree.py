@@ -28,7 +28,14 @@ from lakelet.model.manifest import ManifestEntry
 from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector, Split
-from lakelet.options import DELETION_VECTORS_ENABLED, FIRST_ROW, MERGE_ENGINE, ROWKIND_FIELD, TableOptions
+from lakelet.options import (
+    CHANGELOG_PRODUCER,
+    DELETION_VECTORS_ENABLED,
+    FIRST_ROW,
+    MERGE_ENGINE,
+    ROWKIND_FIELD,
+    TableOptions,
+)
 from lakelet.scan.splits import SplitPacker
 
 
@@ -43,6 +50,11 @@ def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
 def hides_level0(options: TableOptions) -> bool:
     """Whether rows of level 0 become visible only by compaction."""
     return bool(options.get(DELETION_VECTORS_ENABLED)) or options.get(MERGE_ENGINE) == FIRST_ROW
+
+
+def takes_level0(options: TableOptions) -> bool:
+    """Whether every compaction of a bucket takes all of level 0, since readers wait for it: for the rows or for the changelog."""
+    return hides_level0(options) or options.get(CHANGELOG_PRODUCER) == "lookup"
 
 
 @dataclass(frozen=True, slots=True)
