@@ -1,4 +1,4 @@
-"""The same writes on a table of Java's and on one of Lakelet's, with each changelog producer: the same changelog of every write."""
+"""The same writes on a table of Java's and on one of Lakelet's, with each changelog producer: the same changelogs."""
 
 from __future__ import annotations
 
