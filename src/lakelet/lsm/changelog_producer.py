@@ -11,21 +11,28 @@ know is that of the files on this level and above. Pure functions of a table's s
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lakelet.errors import InvalidError
 from lakelet.lsm.universal import UniversalPolicy
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.options import (
+    AGGREGATE_FUNCTION,
     CHANGELOG_PRODUCER,
     CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    DEFAULT_AGGREGATE_FUNCTION,
     DELETION_VECTORS_ENABLED,
     FIRST_ROW,
+    FOLDING,
     MERGE_ENGINE,
     RECORD_LEVEL_EXPIRE_TIME,
     TableOptions,
 )
 
 NONE, INPUT, LOOKUP, FULL_COMPACTION = "none", "input", "lookup", "full-compaction"
+# The functions that give something else where a value is folded with itself.
+_COUNTING = frozenset(("sum", "product", "listagg", "collect", "nested_update"))
 
 
 def changelog_producer(schema: TableSchema) -> str:
@@ -61,6 +68,27 @@ def check_changelog(schema: TableSchema) -> None:
         raise InvalidError(
             f"{asked}: its changelog would not tell of the rows that '{RECORD_LEVEL_EXPIRE_TIME.name}' drops; expected "
             "'none' or 'input'"
+        )
+
+
+def check_whole_rows(options: TableOptions, levels: Collection[int]) -> None:
+    """InvalidError for files of one bucket on these levels if folding their rows would count values twice.
+
+    Where Java looks up old rows, the rows that it puts on a level are whole, those of higher levels folded in, and of the levels
+    above 0 it reads the lowest that has a key. Most functions give the same from whole rows; these do not. Lakelet compacts such
+    a bucket as a whole, so that it has one level above 0.
+    """
+    if options.get(CHANGELOG_PRODUCER) != LOOKUP or len({level for level in levels if level > 0}) < 2:
+        return
+    if options.get(MERGE_ENGINE) not in FOLDING or options.get(DELETION_VECTORS_ENABLED):
+        return
+    functions = (*options.get_family(AGGREGATE_FUNCTION).values(), options.get(DEFAULT_AGGREGATE_FUNCTION))
+    counting = sorted(set(functions) & _COUNTING)
+    if counting:
+        raise InvalidError(
+            f"a bucket has whole rows on several levels, as Java writes them with '{CHANGELOG_PRODUCER.name}' = '{LOOKUP}', and "
+            f"'{counting[0]}' would count their values twice: expected files on one level above 0, found {sorted(set(levels))}; "
+            "compact the table in full with the engine that wrote it"
         )
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.format.manifest.manifest_columns import columns_to_entries
+from lakelet.lsm.changelog_producer import LOOKUP, check_whole_rows
 from lakelet.lsm.engine.merge_engine import Shortcuts
 from lakelet.lsm.sections import Section, needs_merge, sections
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
@@ -41,10 +42,18 @@ from lakelet.scan.splits import SplitPacker
 
 def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
     """Drop the files that no scan reads: postponed rows, and level 0 where it is hidden until compaction."""
+    if options.get(CHANGELOG_PRODUCER) == LOOKUP:
+        _check_levels(entries, options)
     hidden = pc.equal(entries.column("_BUCKET"), POSTPONE_BUCKET)
     if hides_level0(options):
         hidden = pc.or_(hidden, pc.equal(entries.column("_LEVEL"), 0))
     return entries.filter(pc.invert(hidden))
+
+
+def _check_levels(entries: pa.Table, options: TableOptions) -> None:
+    levels = entries.group_by(["_PARTITION", "_BUCKET"], use_threads=False).aggregate([("_LEVEL", "distinct")])
+    for found in levels.column("_LEVEL_distinct").to_pylist():
+        check_whole_rows(options, found)
 
 
 def hides_level0(options: TableOptions) -> bool:
@@ -54,7 +63,7 @@ def hides_level0(options: TableOptions) -> bool:
 
 def takes_level0(options: TableOptions) -> bool:
     """Whether every compaction of a bucket takes all of level 0, since readers wait for it: for the rows or for the changelog."""
-    return hides_level0(options) or options.get(CHANGELOG_PRODUCER) == "lookup"
+    return hides_level0(options) or options.get(CHANGELOG_PRODUCER) == LOOKUP
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lakelet.errors import InvalidError
+from lakelet.table import Table
 from tests.conformance.keyed_tables import spelled_changes
 from tests.conformance.tables import JAVA, LAKELET, Rows, Warehouse, in_order, same, spell_table
 
@@ -111,3 +113,28 @@ def _replay(state: dict[Any, Any], changes: Rows) -> None:
             state[row["id"]] = row
         else:
             assert state.pop(row["id"]) == row, change
+
+
+@pytest.mark.parametrize("engine", ["aggregation", "deduplicate", "sequence", "partial-update"])
+def test_rows_on_several_levels(warehouse: Warehouse, engine: str) -> None:
+    """Java's rows on each level are whole: those that a function would count twice are refused until it has compacted."""
+    options = {"bucket": "1", "changelog-producer": "lookup", **ENGINES[engine]}
+    warehouse.create(JAVA, "t", COLUMNS, primary_key=["id", "p"], options=options)
+    warehouse.write(JAVA, "t", [{"id": id_, "p": "a", "v": 1, "s": "x" * 50} for id_ in range(2000)])
+    warehouse.java.compact(warehouse.folder, "db.t")
+    for step in range(2):
+        warehouse.write(JAVA, "t", [{"id": id_, "p": "a", "v": step, "s": None} for id_ in range(step, step + 5)])
+    levels = {file.level for _, file in warehouse.table("t").files()}
+    assert len(levels) > 1
+    if engine == "aggregation":
+        for read in (
+            lambda table: table.scan().to_arrow(),
+            lambda table: table.get({"id": 1, "p": "a"}),
+            Table.compact,
+        ):
+            with pytest.raises(InvalidError, match="'sum' would count their values twice"):
+                read(warehouse.table("t"))
+        warehouse.java.compact(warehouse.folder, "db.t")
+    warehouse.agree("t", readers=(LAKELET, JAVA))
+    warehouse.write(LAKELET, "t", [{"id": id_, "p": "a", "v": 1, "s": None} for id_ in range(3, 9)])
+    warehouse.agree("t", readers=(LAKELET, JAVA))

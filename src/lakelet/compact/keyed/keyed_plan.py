@@ -8,7 +8,7 @@ from itertools import groupby
 from lakelet.compact.task import CompactionTask
 from lakelet.format.data.file_settings import FileSettings
 from lakelet.format.data.sst_file import NAME as SST
-from lakelet.lsm.changelog_producer import FULL_COMPACTION, LOOKUP, changelog_producer
+from lakelet.lsm.changelog_producer import FULL_COMPACTION, LOOKUP, changelog_producer, check_whole_rows
 from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.lsm.levels import LevelRun, level_runs
 from lakelet.lsm.universal import CompactUnit, UniversalPolicy, drops_deletes
@@ -47,6 +47,7 @@ def keyed_tasks(
     for (partition, bucket), total, files in _buckets(entries):
         if bucket == POSTPONE_BUCKET or any(file.schema_id > schema.id for file in files):
             continue
+        check_whole_rows(options, [file.level for file in files])
         runs = level_runs(files)
         if full:
             expired |= _in_former_format(files, schema, policy.levels(runs) - 1)
