@@ -125,6 +125,11 @@ KEYED_OPERATIONS = (
     Operation("keyed_upsert_across", _across, _write(*_OURS, (2, "c", 9))),
     Operation("keyed_spilled", _filled({**_FIXED, "write-buffer-size": "1 b"}), _write(*_OURS)),
     Operation(
+        "keyed_changelog",
+        _filled({**_FIXED, "changelog-producer": "input", "write-buffer-size": "1 b"}),
+        _write(*_OURS, kinds=["-D", "+I", "-U", "U"]),
+    ),
+    Operation(
         "keyed_delete_keys",
         _filled(_DYNAMIC),
         lambda lake: lake.table(TABLE).delete(keyed((1, "a", 0), (3, "b", 0), (99, "a", 0))),
@@ -149,6 +154,7 @@ KEYED_OPERATIONS = (
         refusals=_DONE,
     ),
     _raced("keyed_restamp", _contested({"bucket": "1"}), _upsert),
+    _raced("keyed_restamp_changelog", _contested({"bucket": "1", "changelog-producer": "input"}), _upsert),
     _raced("keyed_reroute", _contested({"dynamic-bucket.target-row-num": "10"}), _upsert),
     _raced("keyed_reroute_across", _contested(_DYNAMIC, ("id",)), _upsert),
     _raced("keyed_delete_again", _contested({"bucket": "1"}), _delete),

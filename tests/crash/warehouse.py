@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
 from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.commit.metadata.version_ids import latest_id, schema_ids, snapshot_ids
@@ -27,6 +27,7 @@ TABLE = "d.t"
 # Of a long history this many snapshots, evenly spread, are looked at file by file.
 MOST_CHECKED = 50
 START_MS = 1_800_000_000_000
+_NAMED = ["_PARTITION", "_BUCKET", "_FILE_NAME", "_FILE_SIZE"]
 Rows = list[tuple[object, ...]]
 
 
@@ -183,7 +184,12 @@ def _check_files(home: TableHome, snapshot: Snapshot, there: Mapping[str, int]) 
     """Everything the snapshot names exists, and its count is right."""
     folders = PartitionFolders(home.paths, read_schema(home, snapshot.schema_id))
     entries = live_entries(home, snapshot_manifests(home, snapshot))
-    for entry in entries.select(["_PARTITION", "_BUCKET", "_FILE_NAME", "_FILE_SIZE"]).to_pylist():
+    logged = (
+        [] if snapshot.changelog_manifest_list is None else read_manifest_list(home, snapshot.changelog_manifest_list)
+    )
+    told = read_entries(home, logged)
+    assert (snapshot.changelog_record_count or 0) == sum(told.column("_ROW_COUNT").to_pylist())
+    for entry in pa.concat_tables([one.select(_NAMED) for one in (entries, told)]).to_pylist():
         path = f"{folders.bucket_folder(entry['_PARTITION'], entry['_BUCKET'])}/{entry['_FILE_NAME']}"
         assert path in there, f"snapshot {snapshot.id} names {path}, which is gone"
         assert there[path] == entry["_FILE_SIZE"]

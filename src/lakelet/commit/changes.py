@@ -32,7 +32,7 @@ from lakelet.commit.conflict.conflicts import (
 )
 from lakelet.commit.conflict.vector_conflicts import check_vectors
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
-from lakelet.commit.request import CommitRequest, Overwrite
+from lakelet.commit.request import CHANGELOG_KINDS, CommitRequest, Overwrite
 from lakelet.errors import ConflictError
 from lakelet.format.manifest.manifest_columns import entries_to_columns
 from lakelet.format.partition_folders import PartitionFolders
@@ -53,7 +53,7 @@ _VERIFY_AFTER_MS = 12 * 3600 * 1000
 @dataclass(frozen=True, slots=True)
 class Changes:
     """The delta of one commit attempt: the entries that remove files, followed by those that add some; `replaced` is the filter
-    of the partitions that an overwrite replaces, None where there is none.
+    of the partitions that an overwrite replaces, None where there is none. `changelog` are the files that tell of the changes.
     """
 
     removed: pa.Table
@@ -61,11 +61,17 @@ class Changes:
     record_delta: int
     previous: tuple[ManifestFile, ...]
     replaced: PartitionFilter | None = None
+    changelog: tuple[ManifestEntry, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether no file is removed or added."""
         return not self.added and self.removed.num_rows == 0
+
+    @property
+    def changelog_rows(self) -> int:
+        """The rows of the changelog files."""
+        return sum(entry.file.row_count for entry in self.changelog)
 
     @property
     def entries(self) -> pa.Table:
@@ -88,6 +94,7 @@ def compute_changes(
         for message in request.messages
         for file in message.new_files
     )
+    changelog = _changelog(request)
     touched = {message.partition for message in request.messages if message.new_files}
     replaced = replaced_partitions(request.overwrite, schema, touched)
     check_same_rows(home, request.same_rows_as, latest)
@@ -104,14 +111,14 @@ def compute_changes(
     removed = _removed(home, request, previous, replaced, settings, is_current=is_current)
     record_delta = sum(entry.file.row_count for entry in added) - _rows(removed)
     if is_current:
-        return Changes(removed, added, record_delta, previous)
+        return Changes(removed, added, record_delta, previous, changelog=changelog)
     check_vectors(home, request.messages, latest)
     newest = (0, "") if latest is None else (latest.id, latest.delta_manifest_list)
     check_totals(home, request.messages, removed, previous, schema, newest=newest, threads=settings.threads)
     if schema.primary_keys:
         check_levels(home, request.messages, removed, previous, schema, threads=settings.threads)
         check_settled(home, request.messages, latest, previous, schema, threads=settings.threads)
-    return Changes(removed, added, record_delta, previous, replaced)
+    return Changes(removed, added, record_delta, previous, replaced, changelog)
 
 
 def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str, object]) -> npt.NDArray[np.bool_]:
@@ -139,6 +146,17 @@ def _agrees(column: pa.Array, value: pa.Array) -> pa.Array:
         return pc.is_nan(column)
     bits = pa.int32() if column.type.bit_width == 32 else pa.int64()
     return pc.equal(column.view(bits), value.view(bits)[0])
+
+
+def _changelog(request: CommitRequest) -> tuple[ManifestEntry, ...]:
+    """The entries of the changelog files."""
+    if request.kind not in CHANGELOG_KINDS:
+        return ()
+    return tuple(
+        ManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.total_buckets, file)
+        for message in request.messages
+        for file in message.changelog_files
+    )
 
 
 def _planned_on(messages: Sequence[CommitMessage], latest: Snapshot) -> bool:
@@ -252,7 +270,7 @@ def _check_old_files(home: TableHome, messages: Sequence[CommitMessage], schema:
     old = [
         (message, file)
         for message in messages
-        for file in message.new_files
+        for file in (*message.new_files, *message.changelog_files)
         if file.creation_ms is not None and file.creation_ms < horizon
     ]
     if not old:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from lakelet.commit.metadata.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, snapshots_backwards
+from lakelet.commit.request import CHANGELOG_KINDS, CommitRequest
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.commit_message import CommitMessage
@@ -61,6 +63,14 @@ def remove_files(
         _LOG.warning("%d uncommitted files stay behind in %s: %s", len(paths), home.where(home.paths.root), error)
 
 
+def remove_unused_changelogs(home: TableHome, schema: TableSchema, request: CommitRequest) -> None:
+    """Remove the changelog files of a commit that has no changelog."""
+    if request.kind in CHANGELOG_KINDS or not any(message.changelog_files for message in request.messages):
+        return
+    only = [replace(message, new_files=(), new_hash_index=None, new_vectors=None) for message in request.messages]
+    remove_files(home, schema, only)
+
+
 def new_paths(home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage]) -> list[str]:
     """The paths of the files that were written for these messages."""
     return [path for path, _ in _new_files(home, schema, messages)]
@@ -80,6 +90,8 @@ def _new_files(
                 yield f"{folder}/{file.name}", frozenset([file.name])
                 for beside in file.extra_files:
                     yield f"{folder}/{beside}", frozenset([file.name])
+        for file in message.changelog_files:
+            yield f"{folder}/{file.name}", frozenset(file.name for file in message.new_files)
         for index in (message.new_hash_index, message.new_vectors):
             if index is not None:
                 yield home.paths.index(index.name), frozenset(file.name for file in message.new_files)

@@ -28,7 +28,7 @@ from enum import Enum, auto
 from lakelet.commit.callbacks.commit_callbacks import run_commit_callbacks
 from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.commit_users import last_identifier
-from lakelet.commit.committed_files import new_paths
+from lakelet.commit.committed_files import new_paths, remove_unused_changelogs
 from lakelet.commit.conflict.commit_check import is_committed
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.dropped_table import is_dropped
@@ -127,6 +127,7 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
             # The base was expired while it was read: a race lost like others.
             _LOG.info("an attempt to commit is repeated: %s", error)
         if made is not None:
+            remove_unused_changelogs(home, schema, request)
             _write_hint(home, made)
             _publish(home, made)
             run_commit_callbacks(home, schema, made)
@@ -206,6 +207,7 @@ def _attempt(
     files = ManifestFiles(home, settings, schema.partition_types, schema.id)
     try:
         delta_list, delta_size = delta.write(changes, schema, settings)
+        changelog_list, changelog_size = delta.changelog or (None, None)
         policy = MergePolicy.of(options)
         if request.packs_manifests:
             base = pack_manifests(home, changes.previous, policy, files)
@@ -224,6 +226,9 @@ def _attempt(
             base_manifest_list_size=base_size,
             delta_manifest_list=delta_list,
             delta_manifest_list_size=delta_size,
+            changelog_manifest_list=changelog_list,
+            changelog_manifest_list_size=changelog_size,
+            changelog_record_count=None if changelog_list is None else changes.changelog_rows,
             index_manifest=index_manifest,
             commit_user=request.user,
             commit_identifier=request.identifier,

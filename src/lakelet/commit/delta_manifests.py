@@ -1,4 +1,4 @@
-"""The delta manifests of a commit, written once for all attempts with the same changes.
+"""The manifests of a commit's delta and changelog, written once for all attempts with the same changes.
 
 An attempt that lost the race for its id is retried on another snapshot, but an append adds the same files wherever it
 is committed. Its manifest and manifest list are then reused, so that a retry writes little, ends
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lakelet.commit.changes import Changes
 from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
+from lakelet.format.manifest.manifest_columns import entries_to_columns
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.storage.home import TableHome
@@ -21,6 +22,7 @@ class DeltaManifests:
         self._home = home
         self._changes: Changes | None = None
         self._list = ("", 0)
+        self._changelog: tuple[str, int] | None = None
         self._files: ManifestFiles | None = None
 
     def write(self, changes: Changes, schema: TableSchema, settings: ManifestSettings) -> tuple[str, int]:
@@ -29,8 +31,14 @@ class DeltaManifests:
             self.remove()
             self._files = ManifestFiles(self._home, settings, schema.partition_types, schema.id)
             self._list = self._files.write_list(_write_entries(self._files, changes))
+            self._changelog = _write_changelog(self._files, changes)
             self._changes = changes
         return self._list
+
+    @property
+    def changelog(self) -> tuple[str, int] | None:
+        """The name and size of the manifest list of the changelog files that were written last; None where there are none."""
+        return self._changelog
 
     @property
     def written(self) -> list[str]:
@@ -49,9 +57,16 @@ class DeltaManifests:
 
 
 def _same_entries(one: Changes, other: Changes) -> bool:
-    return one.added == other.added and one.removed.equals(other.removed)
+    return one.added == other.added and one.changelog == other.changelog and one.removed.equals(other.removed)
 
 
 def _write_entries(files: ManifestFiles, changes: Changes) -> list[ManifestFile]:
     few = files.write_few(changes.added) if changes.removed.num_rows == 0 else None
     return files.write_entries(changes.entries) if few is None else few
+
+
+def _write_changelog(files: ManifestFiles, changes: Changes) -> tuple[str, int] | None:
+    if not changes.changelog:
+        return None
+    few = files.write_few(changes.changelog)
+    return files.write_list(files.write_entries(entries_to_columns(changes.changelog)) if few is None else few)

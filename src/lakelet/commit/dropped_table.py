@@ -74,6 +74,7 @@ def remove_made(home: TableHome, messages: Sequence[CommitMessage]) -> None:
     for message in messages:
         there_before = {file.name for file in message.deleted_files}
         names.update(file.name for file in message.new_files if file.name not in there_before)
+        names.update(file.name for file in message.changelog_files)
         names.update(index.name for index in (message.new_hash_index, message.new_vectors) if index is not None)
     home.store.delete([info.path for info in home.store.list(home.paths.root) if info.path.rsplit("/", 1)[-1] in names])
 

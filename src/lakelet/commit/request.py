@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 
+CHANGELOG_KINDS = (CommitKind.APPEND, CommitKind.COMPACT)
+"""The kinds of commits that have a changelog. That of an overwrite would tell of the rows it adds, not of those it removes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:

@@ -40,21 +40,21 @@ from lakelet.compact.keyed.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.row_expiry import RowExpiry
 from lakelet.compact.task import CompactionTask
-from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
+from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.format.manifest.manifest_columns import columns_to_entries
+from lakelet.lsm.changelog_producer import check_changelog
 from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelet.model.split import DeletionVector
-from lakelet.options import CHANGELOG_PRODUCER, TableOptions, check_stored
+from lakelet.options import TableOptions, check_stored
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
 THREADS = min(2, os.cpu_count() or 1)
-_MAKE_CHANGELOGS = ("lookup", "full-compaction")
 # How often buckets with conflicts are planned again.
 _ATTEMPTS = 3
 # How often a snapshot may expire while it is rewritten.
@@ -191,13 +191,9 @@ class Compaction:
 
 
 def check_compactable(schema: TableSchema) -> None:
-    """Refuses tables whose rows are merged in other ways, or whose changelog is made by compaction."""
+    """Refuses tables whose rows are merged in other ways, or whose changelog would be missing."""
     check_stored(schema.options)
-    producer = TableOptions(schema.options).get(CHANGELOG_PRODUCER)
-    if schema.primary_keys and producer in _MAKE_CHANGELOGS:
-        raise InvalidError(
-            f"a table with '{CHANGELOG_PRODUCER.name}' = '{producer}' cannot be compacted: its changelog would be missing"
-        )
+    check_changelog(schema)
 
 
 def plan_entries(

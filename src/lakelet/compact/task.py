@@ -16,8 +16,9 @@ class CompactionTask:
     In a primary-key table the rows of `files` are merged onto `output_level`, where `drop_deletes` says that nothing older is
     left below, so that deletes need not be kept. With `rewrites_each` every file is rewritten, also one that could stay as it
     is. `beside` are files that stay, but whose rows may be superseded by those of `files`: their deletion vectors are
-    rewritten. In an append table the level is 0. `vectors` are the deletion vectors of
-    `files` and `beside` by file name; `snapshot_id` is the version that they were found in.
+    rewritten. Where the compaction makes a changelog, it tells of the rows that come from below `reported_level`, compared with
+    those on it and above, `older` files that stay among them. In an append table the level is 0. `vectors` are the deletion
+    vectors of `files` and `beside` by file name; `snapshot_id` is the version that they were found in.
     """
 
     snapshot_id: int
@@ -30,6 +31,8 @@ class CompactionTask:
     rewrites_each: bool = False
     beside: tuple[DataFile, ...] = ()
     vectors: Mapping[str, DeletionVector] = field(default_factory=dict)
+    reported_level: int = 0
+    older: tuple[DataFile, ...] = ()
 
     @property
     def size(self) -> int:

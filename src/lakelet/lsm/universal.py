@@ -28,6 +28,7 @@ from datetime import UTC, datetime, tzinfo
 from lakelet.lsm.levels import LevelRun, highest_level
 from lakelet.model.data_file import DataFile
 from lakelet.options import (
+    CHANGELOG_PRODUCER,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_FORCE_UP_LEVEL_0,
     COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
@@ -113,7 +114,7 @@ class UniversalPolicy:
             interval_ms=None if interval is None else round(interval.total_seconds() * 1000),
             total_threshold=options.get(COMPACTION_TOTAL_SIZE_THRESHOLD),
             incremental_threshold=options.get(COMPACTION_INCREMENTAL_SIZE_THRESHOLD),
-            full_delta_commits=options.get(FULL_COMPACTION_DELTA_COMMITS),
+            full_delta_commits=_full_delta_commits(options),
             off_peak=_off_peak(options),
             force_level0=options.get(COMPACTION_FORCE_UP_LEVEL_0),
             force_rewrite=options.get(COMPACTION_FORCE_REWRITE_ALL_FILES),
@@ -240,6 +241,12 @@ def drops_deletes(unit: CompactUnit, runs: Sequence[LevelRun]) -> bool:
 
 def _files(runs: Sequence[LevelRun]) -> tuple[DataFile, ...]:
     return tuple(file for run in runs for file in run.files)
+
+
+def _full_delta_commits(options: TableOptions) -> int | None:
+    """Where full compaction makes the changelog, it follows every write unless told."""
+    told = options.get(FULL_COMPACTION_DELTA_COMMITS)
+    return 1 if told is None and options.get(CHANGELOG_PRODUCER) == "full-compaction" else told
 
 
 def _off_peak(options: TableOptions) -> OffPeak | None:

@@ -146,6 +146,13 @@ class BufferedRows:
         found: list[dict[str, object]] = keys.take(pa.array(own[lost])).to_pylist()
         return found
 
+    def in_order(self, place: Place, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows of a bucket in key order, unmerged, those of a key oldest first, with their sequence numbers and kinds."""
+        bucket = self._buckets[place]
+        own = _numbers(bucket)
+        order, _ = sort_groups(*self._words(own))
+        yield from self._batches(own[order], bucket.first + order, batch_rows)
+
     def as_they_came(self, place: Place, batch_rows: int, sequence: int) -> Iterator[pa.RecordBatch]:
         """All rows of a bucket in the order of their arrival, with one sequence number for all."""
         own = _numbers(self._buckets[place])

@@ -31,6 +31,9 @@ class CommitMessage:
     Compaction of a table that hides level 0 decides which rows of a bucket are superseded, and so depends on all files above
     level 0: `settled` names these files, `old_vectors` the index files that held the bucket's deletion vectors. The commit
     conflicts unless exactly these are live. `new_vectors` replaces the old ones; None keeps them.
+
+    `changelog_files` tell of the same rows to those who follow the table, in the order of their changes: they belong to the
+    snapshot that the message makes, not to the table's rows, and an overwrite has none.
     """
 
     partition: bytes
@@ -49,3 +52,4 @@ class CommitMessage:
     old_vectors: tuple[str, ...] | None = None
     new_vectors: IndexFile | None = None
     kept_from: tuple[int, str] | None = None
+    changelog_files: tuple[DataFile, ...] = ()

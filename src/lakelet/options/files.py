@@ -70,7 +70,24 @@ DATA_FILE_PREFIX = declare(
     "data-file.prefix", FILE_NAME_PART, "data-", "How names of data files begin; not with a dot.", ACTED
 )
 CHANGELOG_FILE_PREFIX = declare(
-    "changelog-file.prefix", FILE_NAME_PART, "changelog-", "How names of changelog files begin; not with a dot."
+    "changelog-file.prefix", FILE_NAME_PART, "changelog-", "How names of changelog files begin; not with a dot.", ACTED
+)
+CHANGELOG_FILE_FORMAT = declare(
+    "changelog-file.format", FORMAT_NAME, None, "Format of changelog files; unset means that of data files.", ACTED
+)
+CHANGELOG_FILE_COMPRESSION = declare(
+    "changelog-file.compression",
+    COMPRESSION_NAME,
+    None,
+    "Compression of changelog files; unset means that of data files.",
+    ACTED,
+)
+CHANGELOG_FILE_STATS_MODE = declare(
+    "changelog-file.stats-mode",
+    STATS_MODE,
+    None,
+    "Statistics of changelog files; unset means those of data files.",
+    ACTED,
 )
 FILE_SUFFIX_INCLUDE_COMPRESSION = declare(
     "file.suffix.include.compression", BOOL, "false", "Whether names of data files tell the compression.", ACTED
@@ -156,17 +173,10 @@ FILE_OPTIONS: tuple[Option[Any], ...] = (
     METADATA_STATS_KEEP_FIRST_N_COLUMNS,
     FIELD_STATS_MODE,
     DATA_FILE_THIN_MODE,
-    declare("changelog-file.format", FORMAT_NAME, None, "Format of changelog files; unset means that of data files."),
-    declare(
-        "changelog-file.compression",
-        COMPRESSION_NAME,
-        None,
-        "Compression of changelog files; unset means that of data files.",
-    ),
+    CHANGELOG_FILE_FORMAT,
+    CHANGELOG_FILE_COMPRESSION,
     CHANGELOG_FILE_PREFIX,
-    declare(
-        "changelog-file.stats-mode", STATS_MODE, None, "Statistics of changelog files; unset means those of data files."
-    ),
+    CHANGELOG_FILE_STATS_MODE,
     FILE_INDEX_IN_MANIFEST_THRESHOLD,
     FILE_INDEX_READ_ENABLED,
     FILE_INDEX_SETTING,

@@ -122,6 +122,20 @@ CHANGELOG_PRODUCER = declare(
     "How the changelog that streaming readers follow is made.",
     ACTED,
 )
+CHANGELOG_PRODUCER_ROW_DEDUPLICATE = declare(
+    "changelog-producer.row-deduplicate",
+    BOOL,
+    "false",
+    "Whether updates that change nothing are left out of the changelog that compaction makes.",
+    ACTED,
+)
+CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS = declare(
+    "changelog-producer.row-deduplicate-ignore-fields",
+    COLUMNS,
+    None,
+    "Columns that the changelog ignores when it checks whether an update changed anything.",
+    ACTED,
+)
 RECORD_LEVEL_EXPIRE_TIME = declare(
     "record-level.expire-time",
     DURATION,
@@ -174,20 +188,8 @@ MERGING_OPTIONS: tuple[Option[Any], ...] = (
         "fields.<column>.default-value", STRING, None, "Value that earlier versions read in place of NULL.", REFUSED
     ),
     CHANGELOG_PRODUCER,
-    declare(
-        "changelog-producer.row-deduplicate",
-        BOOL,
-        "false",
-        "Whether updates that change nothing are left out of the changelog.",
-        REFUSED,
-    ),
-    declare(
-        "changelog-producer.row-deduplicate-ignore-fields",
-        COLUMNS,
-        None,
-        "Columns that the changelog ignores when it checks whether an update changed anything.",
-        REFUSED,
-    ),
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
     declare(
         "delete.force-produce-changelog", BOOL, "false", "Whether SQL deletes always write changelog rows.", REFUSED
     ),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from lakelet.errors import InvalidError
+from lakelet.lsm.changelog_producer import INPUT
 from lakelet.lsm.engine.merge_engine import DEDUPLICATE, FIRST_ROW
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.options import (
     BUCKET,
+    CHANGELOG_PRODUCER,
     DELETION_VECTORS_ENABLED,
     MERGE_ENGINE,
     ROWKIND_FIELD,
@@ -32,6 +34,11 @@ def check_supported(schema: TableSchema) -> None:
         return
     if options.get(MERGE_ENGINE) not in (DEDUPLICATE.name, FIRST_ROW.name):
         raise _refused(f"'{MERGE_ENGINE.name}' = '{options.get(MERGE_ENGINE)}'")
+    if options.get(CHANGELOG_PRODUCER) == INPUT:
+        raise _refused(
+            f"'{CHANGELOG_PRODUCER.name}' = '{INPUT}': of the rows of a key the newest is kept until the flush, so that its "
+            "changelog would lack the others"
+        )
     if hides_level0(options) and options.get(WRITE_ONLY):
         raise _refused(
             f"'{WRITE_ONLY.name}' = 'true' whose level 0 is hidden ('{DELETION_VECTORS_ENABLED.name}', first-row): rows that "

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.format.manifest.manifest_columns import columns_to_entries
+from lakelet.lsm.changelog_producer import LOOKUP, check_whole_rows
 from lakelet.lsm.engine.merge_engine import Shortcuts
 from lakelet.lsm.sections import Section, needs_merge, sections
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
@@ -28,21 +29,41 @@ from lakelet.model.manifest import ManifestEntry
 from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector, Split
-from lakelet.options import DELETION_VECTORS_ENABLED, FIRST_ROW, MERGE_ENGINE, ROWKIND_FIELD, TableOptions
+from lakelet.options import (
+    CHANGELOG_PRODUCER,
+    DELETION_VECTORS_ENABLED,
+    FIRST_ROW,
+    MERGE_ENGINE,
+    ROWKIND_FIELD,
+    TableOptions,
+)
 from lakelet.scan.splits import SplitPacker
 
 
 def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
     """Drop the files that no scan reads: postponed rows, and level 0 where it is hidden until compaction."""
+    if options.get(CHANGELOG_PRODUCER) == LOOKUP:
+        _check_levels(entries, options)
     hidden = pc.equal(entries.column("_BUCKET"), POSTPONE_BUCKET)
     if hides_level0(options):
         hidden = pc.or_(hidden, pc.equal(entries.column("_LEVEL"), 0))
     return entries.filter(pc.invert(hidden))
 
 
+def _check_levels(entries: pa.Table, options: TableOptions) -> None:
+    levels = entries.group_by(["_PARTITION", "_BUCKET"], use_threads=False).aggregate([("_LEVEL", "distinct")])
+    for found in levels.column("_LEVEL_distinct").to_pylist():
+        check_whole_rows(options, found)
+
+
 def hides_level0(options: TableOptions) -> bool:
     """Whether rows of level 0 become visible only by compaction."""
     return bool(options.get(DELETION_VECTORS_ENABLED)) or options.get(MERGE_ENGINE) == FIRST_ROW
+
+
+def takes_level0(options: TableOptions) -> bool:
+    """Whether every compaction of a bucket takes all of level 0, since readers wait for it: for the rows or for the changelog."""
+    return hides_level0(options) or options.get(CHANGELOG_PRODUCER) == LOOKUP
 
 
 @dataclass(frozen=True, slots=True)

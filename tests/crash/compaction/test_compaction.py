@@ -25,6 +25,7 @@ from tests.unit.hooked_store import HookedStore
 
 _AT_ONCE = {"num-sorted-run.compaction-trigger": "2", "compaction.size-ratio": "100"}
 _VECTORS = {"deletion-vectors.enabled": "true"}
+_LOOKUP = {"changelog-producer": "lookup"}
 _FIRST = {"merge-engine": "first-row"}
 
 
@@ -108,6 +109,9 @@ OPERATIONS = (
     Operation("inline_dynamic", _table({**_INLINE, "bucket": ""}), _write),
     Operation("inline_vectors", _table({**_INLINE, **_VECTORS}), _write),
     Operation("inline_first_row", _table({**_INLINE, **_FIRST}), _write),
+    Operation("compact_lookup", _table(_LOOKUP), _compact(False)),
+    Operation("compact_changelog", _table({"changelog-producer": "full-compaction"}), _compact(True)),
+    Operation("inline_lookup", _table({**_INLINE, **_LOOKUP}), _write),
     Operation("inline_append", _append, _append_more),
     Operation(
         "compact_after_a_rival_wrote",

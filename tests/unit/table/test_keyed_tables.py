@@ -288,10 +288,11 @@ def test_rule_18_rows_of_a_two_phase_commit_are_seen_at_once(lake: Lake) -> None
 
 
 def test_a_table_whose_changelog_would_be_missing_is_not_written(lake: Lake) -> None:
-    table = make(lake, options={"bucket": "1"})
+    table = make(lake, options={"bucket": "1", "deletion-vectors.enabled": "true"})
     # As another engine would make it.
     change_schema(
-        table.home, lambda schema: replace(schema, options={**schema.options, "changelog-producer": "lookup"})
+        table.home,
+        lambda schema: replace(schema, options={**schema.options, "changelog-producer": "full-compaction"}),
     )
     for attempt in (
         lambda: table.write(rows((1, "a", 1))),

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.compact.keyed.superseded_rows import SupersededRows
+from lakelet.compact.keyed.task_changelog import TaskChangelog
 from lakelet.compact.known_nans import known_nan_columns
 from lakelet.compact.progress import Watch
 from lakelet.compact.row_expiry import RowExpiry
@@ -28,6 +29,7 @@ from lakelet.format.data.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.stats.nan_columns import nan_columns
 from lakelet.lsm.key_value_columns import VALUE_KIND
+from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.sections import Section, may_hold_retracts, sections
 from lakelet.lsm.sorted_file import SortedFileSpec, SortedFileWriter
 from lakelet.model.commit_message import CommitMessage
@@ -38,6 +40,7 @@ from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.merge.merge_reader import BUDGET_BYTES, MergeReader
 from lakelet.scan.tree import hides_level0
+from lakelet.sink.write.changelog_files import changelog_spec
 from lakelet.sink.write.one_commit import OneCommit
 from lakelet.sink.write.row_groups import ahead, row_groups
 from lakelet.sink.write.settings import SinkSettings
@@ -64,6 +67,7 @@ class KeyedRewriter:
         self._budget = budget_bytes
         self._folders = PartitionFolders(home.paths, schema)
         self._hides = hides_level0(TableOptions(schema.options))
+        self._has_versions = bool(MergeSpec.of(schema).versions)
         self._expiry = RowExpiry.of(schema, home.clock.now_ms())
         self._key_types = [field.type for field in schema.trimmed_key_fields]
         self._counts_deletes = TableOptions(schema.options).get(ROWKIND_FIELD) is None
@@ -73,10 +77,18 @@ class KeyedRewriter:
         settings = FileSettings.of(self._schema, level=task.output_level)
         spec = SortedFileSpec.of(self._schema, settings, level=task.output_level, source=FILE_SOURCE_COMPACT)
         files = NewFiles(self._home, spec.settings)
+        log_spec = changelog_spec(self._schema, level=task.output_level)
+        logs = NewFiles(self._home, log_spec.settings)
         try:
             with OneCommit(self._home).all_or_nothing():
-                return self._rewritten(task, spec, files, watch)
+                message = self._rewritten(task, spec, files, watch)
+                if not task.reported_level:
+                    return message
+                folder = self._folders.bucket_folder(task.partition, task.bucket)
+                changelog = TaskChangelog(self._home, self._schema, self._schema_of, task, folder, self._budget)
+                return replace(message, changelog_files=changelog.write(log_spec, logs, watch))
         except BaseException:
+            logs.remove()
             files.remove()
             raise
 
@@ -85,7 +97,7 @@ class KeyedRewriter:
         come: list[DataFile] = []
         moved: list[DataFile] = []
         folder = self._folders.bucket_folder(task.partition, task.bucket)
-        superseded = SupersededRows(self._home, self._schema, self._schema_of, task, folder)
+        superseded = SupersededRows(self._home, self._schema, self._schema_of, self._compared(task), folder)
         for group in self._groups(task, spec.settings):
             watch.check()
             if isinstance(group, DataFile):
@@ -106,6 +118,14 @@ class KeyedRewriter:
             base_snapshot=task.snapshot_id,
         )
         return self._settled(message, task, superseded, moved) if self._hides else message
+
+    def _compared(self, task: CompactionTask) -> CompactionTask:
+        """The task with the files that its rows are compared with, since they may lose against rows there.
+
+        Where compaction looks up old rows, Java reads of the levels above 0 only the lowest that has a key: a row that an older
+        one wins against, by its `sequence.field`, must not rise to a level below that one's.
+        """
+        return replace(task, beside=task.older) if task.older and self._has_versions else task
 
     def _settled(
         self, message: CommitMessage, task: CompactionTask, superseded: SupersededRows, moved: Sequence[DataFile]
@@ -156,7 +176,7 @@ class KeyedRewriter:
         if task.drop_deletes and self._expiry is not None and self._expiry.may_hold_expired(file, self._schema_of):
             return False
         # Rows of level 0 may supersede some in files beside them, which is found out as they are merged.
-        supersedes = bool(task.beside) and file.level == 0
+        supersedes = bool(self._compared(task).beside) and file.level == 0
         return not supersedes and not (task.drop_deletes and file.delete_row_count != 0)
 
     def _merged(
@@ -212,7 +232,7 @@ class KeyedRewriter:
         self, task: CompactionTask, group: Sequence[DataFile], split: Split, superseded: SupersededRows
     ) -> Iterator[pa.RecordBatch]:
         """The winning row of every key."""
-        if not task.beside:
+        if not superseded.task.beside:
             yield from self._reader(self._schema.names, drop_deletes=task.drop_deletes).batches([split])
             return
         deciding = self._reader(superseded.columns, drop_deletes=False).batches([split])
@@ -221,8 +241,10 @@ class KeyedRewriter:
         for batch in self._reader(self._schema.names, drop_deletes=False).batches([split]):
             keep = np.ones(batch.num_rows, np.bool_) if winning is None else winning[at : at + batch.num_rows]
             at += batch.num_rows
-            # A delete is not needed any longer once the rows that it supersedes are in deletion vectors.
-            kept = batch.filter(pa.array(keep & (batch.column(VALUE_KIND).to_numpy() & 1 == 0)))
+            if self._hides:
+                # A delete is not needed any longer once the rows that it supersedes are in deletion vectors.
+                keep &= batch.column(VALUE_KIND).to_numpy() & 1 == 0
+            kept = batch.filter(pa.array(keep))
             if kept.num_rows:
                 yield kept
 

@@ -12,6 +12,10 @@ from lakelet.format.stats.file_statistics import StatsCollector
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.options import (
+    CHANGELOG_FILE_COMPRESSION,
+    CHANGELOG_FILE_FORMAT,
+    CHANGELOG_FILE_PREFIX,
+    CHANGELOG_FILE_STATS_MODE,
     DATA_FILE_PREFIX,
     FIELD_STATS_MODE,
     FILE_BLOCK_SIZE,
@@ -33,6 +37,7 @@ from lakelet.options import (
 _MB = 1024 * 1024
 _APPEND_TARGET_BYTES = 256 * _MB
 _KEYED_TARGET_BYTES = 128 * _MB
+_PARQUET, _SST = "parquet", "sst"
 _FORMAT_PREFIXES = ("parquet.", "orc.", "avro.", "sst.")
 # Bounds of key columns decide which files a look-up opens, so they are kept however statistics are cut.
 KEY_STATS_MODE = "truncate(128)"
@@ -76,6 +81,23 @@ class FileSettings:
             stats_dense=options.get(METADATA_STATS_DENSE_STORE),
             indexes=indexed_columns(options, schema.fields),
             embedded_index_bytes=options.get(FILE_INDEX_IN_MANIFEST_THRESHOLD),
+        )
+
+    @staticmethod
+    def of_changelog(schema: TableSchema, *, level: int = 0) -> FileSettings:
+        """The settings of changelog files made beside data files of a level: theirs, unless options say otherwise. SST files
+        hold a key once and so can be none."""
+        options = TableOptions(schema.options)
+        ours = FileSettings.of(schema, level=level)
+        file_format = options.get(CHANGELOG_FILE_FORMAT) or (_PARQUET if ours.file_format == _SST else ours.file_format)
+        compression = options.get(CHANGELOG_FILE_COMPRESSION) or ours.encoding.compression
+        return replace(
+            ours,
+            file_format=file_format,
+            encoding=replace(ours.encoding, compression=compression),
+            prefix=options.get(CHANGELOG_FILE_PREFIX),
+            suffix=_suffix(file_format, compression, named=options.get(FILE_SUFFIX_INCLUDE_COMPRESSION)),
+            stats_mode=options.get(CHANGELOG_FILE_STATS_MODE) or ours.stats_mode,
         )
 
     def in_format(self, file_format: str) -> FileSettings:

@@ -39,6 +39,7 @@ from lakelet.options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE, TableOptions
 from lakelet.sink.bucket.placers import ExtractedPlacer, RowPlacer, rows_by_place
 from lakelet.sink.rows.batch_slices import pieces
 from lakelet.sink.rows.refused_rows import SHOWN, RefusedRowsError, repeated_keys
+from lakelet.sink.write.changelog_files import InputChangelog
 from lakelet.sink.write.one_commit import OneCommit
 from lakelet.sink.write.postponed import UNNUMBERED, postponed_spec
 from lakelet.sink.write.row_groups import ahead, row_groups
@@ -61,7 +62,8 @@ class KeyValueWriter:
 
     `first_sequence` gives the first free sequence number of a bucket: those of the newest snapshot unless given. With
     `one_row_per_key` several rows of a key are an error, for a caller whose rows have no order. Files of a `level` above 0
-    are for a caller whose rows replace all rows of the buckets.
+    are for a caller whose rows replace all rows of the buckets. With `logs` the rows are also written as they came, to
+    changelog files.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class KeyValueWriter:
         source: int = FILE_SOURCE_APPEND,
         level: int = 0,
         one_row_per_key: bool = False,
+        logs: bool = False,
     ) -> None:
         self._home = home
+        self._changelog = InputChangelog(home, schema) if logs else None
         self._postpones = bucket_mode(schema) is BucketMode.POSTPONE_MODE
         self._settings = replace(SinkSettings.keyed(schema), files=FileSettings.of(schema, level=level))
         self._spec = SortedFileSpec.of(schema, self._settings.files, level=level, source=source)
@@ -121,8 +125,8 @@ class KeyValueWriter:
         with self._all_or_nothing():
             files = self._finish_waiting() if self._postpones else self._finish_sorted()
             messages = tuple(
-                CommitMessage(partition, bucket, self._placer.total_buckets, new_files)
-                for (partition, bucket), new_files in files
+                CommitMessage(*place, self._placer.total_buckets, new_files, changelog_files=self._logged(place))
+                for place, new_files in files
                 if new_files
             )
             completed = self._placer.complete(messages)
@@ -137,6 +141,8 @@ class KeyValueWriter:
         self._waiting.clear()
         self._spilled.close()
         self._files.remove()
+        if self._changelog is not None:
+            self._changelog.remove()
         self._placer.abort()
 
     @contextmanager
@@ -168,6 +174,8 @@ class KeyValueWriter:
         if self._postpones:
             self._write_as_they_came(rows)
             return
+        for place in rows.places:
+            self._log(place, rows)
         batch_rows = max(1, int(BATCH_BYTES / max(rows.row_bytes, 1)))
         self._spilled.spill((place, rows.sorted(place, batch_rows)) for place in rows.places)
 
@@ -216,6 +224,8 @@ class KeyValueWriter:
     def _write_bucket(
         self, place: Place, rows: BufferedRows, pool: ThreadPoolExecutor | None = None
     ) -> tuple[DataFile, ...]:
+        if place in rows.places:
+            self._log(place, rows)
         writer = self._file_writer(place)
         group_rows = self._group_rows(rows)
         runs = self._spilled.runs(place, lambda several: merge_runs(several, self._merge, ordered=True))
@@ -229,6 +239,13 @@ class KeyValueWriter:
         for group in ahead(row_groups(batches, group_rows), pool):
             writer.write(group)
         return writer.finish()
+
+    def _log(self, place: Place, rows: BufferedRows) -> None:
+        if self._changelog is not None:
+            self._changelog.add(place, self._folders.bucket_folder(*place), rows, self._group_rows(rows))
+
+    def _logged(self, place: Place) -> tuple[DataFile, ...]:
+        return () if self._changelog is None else self._changelog.finish(place)
 
     def _write_as_they_came(self, rows: BufferedRows) -> None:
         group_rows = self._group_rows(rows)

@@ -36,7 +36,7 @@ def remove_leftovers(
         searched.append(home.paths.index("").rstrip("/"))
     with ThreadPoolExecutor(_THREADS) as pool:
         found = [path for paths in pool.map(lambda folder: _files(home, folder, job), searched) for path in paths]
-    listed = {file.name for message in messages for file in message.new_files}
+    listed = {file.name for message in messages for file in (*message.new_files, *message.changelog_files)}
     _delete(home, [path for path in found if path.rsplit("/", 1)[-1] not in listed | indexes])
 
 

@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
-from lakelet.lsm.universal import UniversalPolicy
+from lakelet.lsm.changelog_producer import reported_level
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
@@ -188,7 +188,7 @@ class ChangePlanner:
             return _Effect.CHANGES if self._sees(snapshot) else _Effect.IGNORED
         options = self._options_of(snapshot)
         appends = snapshot.commit_kind is CommitKind.APPEND
-        least = _reported_level(options)
+        least = reported_level(options)
         if least:
             seen = not appends and self._overwrites is OverwritePolicy.CHANGES
             return _Effect.CHANGES if seen and self._rises(snapshot, least) else _Effect.NOTHING
@@ -209,8 +209,11 @@ class ChangePlanner:
 
     def _reported(self, snapshot: Snapshot) -> tuple[Split, ...]:
         """The files of a snapshot in the levels that changelogs have told of."""
-        least = _reported_level(self._options_of(snapshot)) if self._schema.primary_keys else 0
+        least = reported_level(self._options_of(snapshot)) if self._schema.primary_keys else 0
         return replace(self._planner, least_level=least).plan(snapshot).splits
+
+    def _level(self, snapshot: Snapshot) -> int:
+        return reported_level(self._options_of(snapshot))
 
     def _logged(self, snapshot: Snapshot, changelog: str) -> Iterator[ChangeUnit]:
         """The changelog files of a snapshot."""
@@ -225,7 +228,7 @@ class ChangePlanner:
         old = self._reported(before) if before is not None else ()
         new = self._reported(after)
         were, are = _by_bucket(old), _by_bucket(new)
-        written = self._written(run)
+        written = self._written(run) if before is None or self._level(before) == self._level(after) else None
         changed = [
             place
             for place in {*were, *are}
@@ -289,17 +292,6 @@ def _compaction_shows(options: TableOptions) -> bool:
 def _compaction_changes(options: TableOptions) -> bool:
     """Whether compaction makes rows visible, or drops them."""
     return _compaction_shows(options) or options.get(RECORD_LEVEL_EXPIRE_TIME) is not None
-
-
-def _reported_level(options: TableOptions) -> int:
-    """The level from which on a changelog has told of all rows."""
-    match options.get(CHANGELOG_PRODUCER):
-        case "lookup":
-            return 1
-        case "full-compaction":
-            return UniversalPolicy.of(options).num_levels - 1
-        case _:
-            return 0
 
 
 def _rescaled_partitions(splits: Sequence[Split]) -> set[bytes]:

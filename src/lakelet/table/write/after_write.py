@@ -3,8 +3,9 @@
     APPEND snapshot ─ buckets with too many runs ─ compacted ─ COMPACT snapshot, same user and identifier
 
 A bucket is examined only if the write found enough runs in it that the policy may ask for compaction, so most writes read
-nothing here. Rows are committed before any of this, and failures are logged, with one exception: where readers do
-not see level 0, a write whose compaction failed would look like one that lost its rows.
+nothing here. Where compaction makes the changelog, it follows every write. Rows are committed before any of this, and failures
+are logged, with one exception: where readers do not see level 0, a write whose compaction failed would look like one that lost
+its rows. A changelog that is late is told of by the next compaction.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.upkeep import upkeep
 from lakelet.compact.compaction import Committer, Compaction, Elsewhere, Scope, touched
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
+from lakelet.lsm.changelog_producer import FULL_COMPACTION
 from lakelet.lsm.universal import UniversalPolicy
 from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
-from lakelet.options import COMPACTION_MIN_FILE_NUM, WRITE_ONLY, TableOptions
-from lakelet.scan.tree import hides_level0
+from lakelet.options import CHANGELOG_PRODUCER, COMPACTION_MIN_FILE_NUM, WRITE_ONLY, TableOptions
+from lakelet.scan.tree import hides_level0, takes_level0
 from lakelet.storage.home import TableHome
 from lakelet.table.write.table_commit import TableCommit
 
@@ -65,21 +67,25 @@ class AfterWrite:
     def _compact(
         self, made: Snapshot, messages: Sequence[CommitMessage], runs_of: RunsOf, options: TableOptions
     ) -> Snapshot:
-        if self.looks is False and not (self.schema.primary_keys and hides_level0(options)):
+        waits = bool(self.schema.primary_keys) and _readers_wait(options)
+        if self.looks is False and not waits:
             return made
         if not self.schema.primary_keys:
             # Small files accumulate over commits, so that looking for them at every one of them is a waste.
             is_turn = self.looks or made.id % options.get(COMPACTION_MIN_FILE_NUM) == 0
             return self._compacted(made, touched(messages) if is_turn else frozenset())
         policy = UniversalPolicy.of(options)
-        is_full = policy.full_delta_commits is not None and self._full_due(policy, made)
-        always = is_full or hides_level0(options) or policy.looks_always or self.looks is True
+        is_full = self._full_due(policy, made)
+        always = is_full or takes_level0(options) or policy.looks_always or self.looks is True
         places = frozenset(
             (message.partition, message.bucket)
             for message in messages
             if message.new_files
             and (always or runs_of((message.partition, message.bucket)) + len(message.new_files) >= policy.trigger)
         )
+        if is_full and policy.full_delta_commits != 1 and options.get(CHANGELOG_PRODUCER) == FULL_COMPACTION:
+            # The changelog tells also of what the writes before this one put into other buckets.
+            return self._compacted(made, None, full=True)
         return self._compacted(made, places, full=is_full, hides=hides_level0(options))
 
     def repeated(self, done: Snapshot) -> Snapshot:
@@ -97,9 +103,9 @@ class AfterWrite:
         return self._compacted(last, frozenset(zip(*columns, strict=True)), full=False, hides=True)
 
     def _compacted(
-        self, made: Snapshot, places: frozenset[Place], *, full: bool = False, hides: bool = False
+        self, made: Snapshot, places: frozenset[Place] | None, *, full: bool = False, hides: bool = False
     ) -> Snapshot:
-        if not places:
+        if places is not None and not places:
             return made
         scope = Scope(places=places)
         compaction = Compaction(
@@ -127,9 +133,16 @@ class AfterWrite:
 
     def _full_due(self, policy: UniversalPolicy, made: Snapshot) -> bool:
         """Whether it is time for a full compaction, counting every snapshot since the write before this one."""
+        if policy.full_delta_commits is None:
+            return False
         before = try_snapshot(self.home, made.id - 1) if made.id > 1 else None
         skipped = before is not None and before.commit_kind is CommitKind.COMPACT
         return policy.full_due(made.id) or (skipped and policy.full_due(made.id - 1))
+
+
+def _readers_wait(options: TableOptions) -> bool:
+    """Whether readers wait for compaction, for rows or for the changelog."""
+    return takes_level0(options) or options.get(CHANGELOG_PRODUCER) == FULL_COMPACTION
 
 
 def after_commit(commit: TableCommit, made: Snapshot | None, messages: Sequence[CommitMessage]) -> Snapshot | None:

@@ -34,7 +34,7 @@ from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
-from lakelet.options import TableOptions
+from lakelet.options import CHANGELOG_PRODUCER, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import And, Comparison
 from lakelet.read.table_reader import TableReader
@@ -184,6 +184,7 @@ class _Keyed:
             placer=self._placer,
             first_sequence=lambda place: sequences.first_free(place) + settings.sequence_room,
             one_row_per_key=settings.one_row_per_key,
+            logs=replaces is None and TableOptions(schema.options).get(CHANGELOG_PRODUCER) == "input",
         )
 
     def announce(self, keys: Iterable[pa.RecordBatch]) -> None:

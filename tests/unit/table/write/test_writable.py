@@ -136,18 +136,53 @@ def test_rows_that_wait_for_buckets_are_avro() -> None:
         create(key=True, options={"bucket": "-2", "file.compression": "lz4"})
 
 
+@pytest.mark.parametrize(
+    ("producer", "options", "reason"),
+    [
+        ("input", {"merge-engine": "first-row"}, "expected 'none' or 'lookup' with 'merge-engine' = 'first-row'"),
+        ("full-compaction", {"merge-engine": "first-row"}, "expected 'none' or 'lookup'"),
+        (
+            "full-compaction",
+            {"deletion-vectors.enabled": "true"},
+            "'input' or 'lookup' with 'deletion-vectors.enabled'",
+        ),
+        ("input", {"bucket": "-2"}, "rows that wait for their buckets"),
+        ("lookup", {"bucket": "-2"}, "rows that wait for their buckets"),
+        ("lookup", {"record-level.expire-time": "1 h", "record-level.time-field": "id"}, "record-level.expire-time"),
+        ("lookup", {"changelog-producer.row-deduplicate-ignore-fields": "nope"}, "'nope' is not a column"),
+    ],
+)
+def test_changelogs_that_could_not_be_written(producer: str, options: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidError, match=reason):
+        create(key=True, options={**KEYED, **options, "changelog-producer": producer})
+    if "merge-engine" not in options:
+        later = {key: value for key, value in options.items() if key.startswith("changelog")}
+        made = create(key=True, options={**KEYED, **{key: options[key] for key in options.keys() - later.keys()}})
+        with pytest.raises(InvalidError, match=reason):
+            made.set_options({**later, "changelog-producer": producer})
+
+
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
-def test_a_changelog_that_nobody_would_write(producer: str) -> None:
-    with pytest.raises(InvalidError, match="changelog would be missing"):
-        create(key=True, options={**KEYED, "changelog-producer": producer})
-    with pytest.raises(InvalidError, match="changelog would be missing"):
-        create(key=True, options=KEYED).set_options({"changelog-producer": producer})
+def test_changelogs_of_tables_without_a_key(producer: str) -> None:
+    with pytest.raises(InvalidError, match="expected a table with a primary key"):
+        create(key=False, options={"changelog-producer": producer})
+
+
+@pytest.mark.parametrize(("old", "new"), [("lookup", "none"), ("none", "lookup"), ("full-compaction", "lookup")])
+def test_folded_rows_stay_whole_or_in_parts(old: str, new: str) -> None:
+    table = create(key=True, options={**KEYED, "merge-engine": "partial-update", "changelog-producer": old})
+    with pytest.raises(InvalidError, match="cannot change between 'lookup' and others"):
+        table.set_options({"changelog-producer": new})
+    plain = create(key=True, options={**KEYED, "changelog-producer": old})
+    plain.set_options({"changelog-producer": new})
+    assert plain.options["changelog-producer"] == new
 
 
 def test_a_table_that_another_engine_made_can_still_be_changed() -> None:
-    table = create(key=True, options=KEYED)
+    table = create(key=True, options={**KEYED, "deletion-vectors.enabled": "true"})
     change_schema(
-        table.home, lambda schema: replace(schema, options={**schema.options, "changelog-producer": "lookup"})
+        table.home,
+        lambda schema: replace(schema, options={**schema.options, "changelog-producer": "full-compaction"}),
     )
     table.change_comment("as Java made it")
     table.add_column("w", "INT")

@@ -1,0 +1,233 @@
+"""The changelog of a compaction: of every key that rises to the reported level the row before and the row after.
+
+    files below the reported level   k1' k3 k5⁻       read once, merged with each other, in key order
+    files on it and above            k1  k2 k4 k5     merged likewise; of keys that rise only, few of them looked up
+    ────────────────────────────────────────────
+    changelog                        -U k1  +U k1'  +I k3  -D k5
+
+The state that the changelog has told of is that of the files on the reported level and above, whether this compaction rewrites
+them or not (`lsm.changelog_producer`). So what a task tells of depends on the rows alone, not on how they are rewritten. As in
+Java an update is told of also where it changes no value, unless `changelog-producer.row-deduplicate` says otherwise.
+
+Keys are compared as bytes that sort like the keys, batch by batch: memory holds a batch of keys with their rows of both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lakelet.compact.known_nans import known_nan_columns
+from lakelet.compact.progress import Watch
+from lakelet.compact.task import CompactionTask
+from lakelet.format.data.new_files import NewFiles
+from lakelet.format.stats.nan_columns import nan_columns
+from lakelet.lsm.engine.merge_engine import SelectEngine
+from lakelet.lsm.key_bytes import encode_key_bytes
+from lakelet.lsm.key_value_columns import VALUE_KIND
+from lakelet.lsm.merge_spec import MergeSpec
+from lakelet.lsm.run_merge import merge_runs
+from lakelet.lsm.sections import sections
+from lakelet.lsm.sorted_file import SortedFileSpec, SortedFileWriter
+from lakelet.model.data_file import DataFile
+from lakelet.model.row_arrays import Mask
+from lakelet.model.row_kind import RowKind
+from lakelet.model.schema import TableSchema
+from lakelet.model.split import Split
+from lakelet.options import (
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE,
+    CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    TableOptions,
+)
+from lakelet.predicate.row_filter import row_filter
+from lakelet.read.changes.changed_values import changed_values
+from lakelet.read.merge.merge_reader import MergeReader
+from lakelet.storage.home import TableHome
+
+Places = NDArray[np.int64]
+_GROUP_ROWS = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChangelog:
+    """Writes the changelog files of one task, in the newest schema."""
+
+    home: TableHome
+    schema: TableSchema
+    schema_of: Callable[[int], TableSchema]
+    task: CompactionTask
+    folder: str
+    budget_bytes: int
+
+    def write(self, spec: SortedFileSpec, files: NewFiles, watch: Watch) -> tuple[DataFile, ...]:
+        """The changelog files, oldest keys first; none where the task tells of nothing."""
+        least = self.task.reported_level
+        rising = tuple(file for file in self.task.files if file.level < least)
+        if not rising:
+            return ()
+        known = self._near(
+            rising, [f for f in (*self.task.files, *self.task.beside, *self.task.older) if f.level >= least]
+        )
+        nans = known_nan_columns((*rising, *known), self.schema, self.schema_of)
+        writer = SortedFileWriter(spec, self.home, files, self.folder, nan_columns=nans)
+        for batch in self._changes(rising, known):
+            watch.check()
+            rows = pa.Table.from_batches([batch])
+            writer.expect_nans(nan_columns(rows))
+            for start in range(0, rows.num_rows, _GROUP_ROWS):
+                writer.write(rows.slice(start, _GROUP_ROWS))
+        return writer.finish()
+
+    def _near(self, rising: Sequence[DataFile], others: Sequence[DataFile]) -> tuple[DataFile, ...]:
+        """The files that may hold keys of the rising ones."""
+        together = [*rising, *others]
+        types = [field.type for field in self.schema.trimmed_key_fields]
+        near = {
+            place
+            for section in sections(together, types)
+            if any(place < len(rising) for place in section.places)
+            for place in section.places
+        }
+        return tuple(file for place, file in enumerate(others, len(rising)) if place in near)
+
+    def _changes(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+        """The changes in key order, the row before an update in front of the row after it."""
+        stored = _SoughtRows(self._rows(known), self._keys)
+        for batch in self._rows(rising):
+            keys = self._keys(batch)
+            changes = self._compared(keys, stored.of(keys), batch)
+            if changes.num_rows:
+                yield changes
+
+    def _compared(self, keys: pa.Array, before: pa.RecordBatch | None, coming: pa.RecordBatch) -> pa.RecordBatch:
+        after = coming if before is None else self._merged(before, coming)
+        old = _by_key(keys, self._keys, before)
+        new = _by_key(keys, self._keys, after)
+        was, is_there = old >= 0, new >= 0
+        if self._keeps_first:
+            is_there &= ~was
+            was[:] = False
+        kept = was & is_there
+        if kept.any():
+            changed = self._changed(before, old[kept], after, new[kept])
+            kept_places = np.flatnonzero(kept)[~changed]
+            was[kept_places] = is_there[kept_places] = False
+        return _assembled(before, old, was, after, new, is_there)
+
+    def _merged(self, before: pa.RecordBatch, coming: pa.RecordBatch) -> pa.RecordBatch:
+        """What is left of each key, deletes included."""
+        spec = MergeSpec.of(self.schema, drop_deletes=False)
+        merged = list(merge_runs([iter([before]), iter([coming])], spec, ordered=True))
+        return pa.concat_batches(merged) if merged else coming.slice(0, 0)
+
+    def _changed(self, before: pa.RecordBatch | None, old: Places, after: pa.RecordBatch, new: Places) -> Mask:
+        """Which updates are told of."""
+        options = TableOptions(self.schema.options)
+        if before is None or not options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE):
+            return np.ones(len(old), np.bool_)
+        ignored = options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS) or ()
+        names = [name for name in self.schema.names if name not in ignored]
+        return changed_values(before.select(names).take(pa.array(old)), after.select(names).take(pa.array(new)))
+
+    @property
+    def _keeps_first(self) -> bool:
+        engine = MergeSpec.of(self.schema).engine
+        return isinstance(engine, SelectEngine) and engine.keeps_first
+
+    def _keys(self, rows: pa.RecordBatch) -> pa.Array:
+        fields = self.schema.trimmed_key_fields
+        return encode_key_bytes([rows.column(field.name) for field in fields], [field.type for field in fields])
+
+    def _rows(self, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+        """The merged rows of files, deletes included, in key order with their sequence numbers and kinds."""
+        if not files:
+            return iter(())
+        reader = MergeReader(
+            self.home,
+            self.schema,
+            self.schema.names,
+            row_filter(None, self.schema.fields),
+            self.schema_of,
+            ordered=True,
+            budget_bytes=self.budget_bytes,
+            versions=True,
+            drop_deletes=False,
+        )
+        task = self.task
+        split = Split(
+            task.snapshot_id,
+            task.partition,
+            task.bucket,
+            task.total_buckets,
+            tuple(files),
+            tuple(f"{self.folder}/{file.name}" for file in files),
+            tuple(task.vectors.get(file.name) for file in files),
+            needs_merge=True,
+        )
+        return reader.batches([split])
+
+
+class _SoughtRows:
+    """The rows of keys that are asked for in ascending order, out of a stream in key order."""
+
+    def __init__(self, rows: Iterator[pa.RecordBatch], keys_of: Callable[[pa.RecordBatch], pa.Array]) -> None:
+        self._rows = rows
+        self._keys_of = keys_of
+        self._held: tuple[pa.RecordBatch, pa.Array] | None = None
+
+    def of(self, keys: pa.Array) -> pa.RecordBatch | None:
+        """The rows of these keys, None where there are none. Rows of lesser keys are passed over."""
+        found: list[pa.RecordBatch] = []
+        while (held := self._next()) is not None:
+            rows, their_keys = held
+            count = int(pc.sum(pc.less_equal(their_keys, keys[-1])).as_py() or 0)
+            part = rows.slice(0, count).filter(pc.is_in(their_keys.slice(0, count), value_set=keys))
+            if part.num_rows:
+                found.append(part)
+            if count < rows.num_rows:
+                self._held = (rows.slice(count), their_keys.slice(count))
+                break
+            self._held = None
+        return pa.concat_batches(found) if found else None
+
+    def _next(self) -> tuple[pa.RecordBatch, pa.Array] | None:
+        if self._held is None:
+            rows = next(self._rows, None)
+            self._held = None if rows is None else (rows, self._keys_of(rows))
+        return self._held
+
+
+def _by_key(keys: pa.Array, keys_of: Callable[[pa.RecordBatch], pa.Array], rows: pa.RecordBatch | None) -> Places:
+    """For each key the place of its row, -1 where it has none or a deleted one."""
+    found = np.full(len(keys), -1, np.int64)
+    if rows is not None and rows.num_rows:
+        alive = np.flatnonzero(rows.column(VALUE_KIND).to_numpy() & 1 == 0)
+        places = pc.index_in(keys_of(rows).take(pa.array(alive)), value_set=keys)
+        found[places.to_numpy()] = alive
+    return found
+
+
+def _assembled(
+    before: pa.RecordBatch | None, old: Places, was: Mask, after: pa.RecordBatch, new: Places, is_there: Mask
+) -> pa.RecordBatch:
+    """The rows before that are told of and the rows after, by key, with their kinds."""
+    gone, come = np.flatnonzero(was), np.flatnonzero(is_there)
+    both = was & is_there
+    kinds = np.concatenate(
+        [
+            np.where(both[gone], np.int8(RowKind.UPDATE_BEFORE), np.int8(RowKind.DELETE)),
+            np.where(both[come], np.int8(RowKind.UPDATE_AFTER), np.int8(RowKind.INSERT)),
+        ]
+    ).astype(np.int8)
+    order = np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")
+    parts = [after.take(pa.array(new[come]))]
+    if before is not None:
+        parts.insert(0, before.take(pa.array(old[gone])).cast(after.schema))
+    rows = pa.concat_batches(parts).take(pa.array(order))
+    place = rows.schema.get_field_index(VALUE_KIND)
+    return rows.set_column(place, rows.schema.field(place), pa.array(kinds[order], rows.schema.field(place).type))
