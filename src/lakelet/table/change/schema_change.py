@@ -17,8 +17,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change import evolution
 from lakelet.model.schema_change.evolution import Path
 from lakelet.options import (
-    AGGREGATE_FUNCTION,
-    IGNORE_RETRACT,
+    FUNCTION_OPTIONS,
     PARTITION,
     PATH,
     PRIMARY_KEY,
@@ -141,8 +140,7 @@ class SchemaChanges:
 
 def _of_columns(schema: TableSchema, options: Mapping[str, str]) -> dict[str, str]:
     """The options without those about the merge of columns that do not exist yet: they may be set before a column is added."""
-    rules = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
-    named = {key: next(filter(None, (rule.member(key) for rule in rules)), None) for key in options}
+    named = {key: next(filter(None, (rule.member(key) for rule in FUNCTION_OPTIONS)), None) for key in options}
     return {key: text for key, text in options.items() if named[key] is None or named[key] in schema.names}
 
 
