@@ -12,12 +12,26 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from pyroaring import BitMap
+
 from tests.unit.lsm.engine.row_model import RETRACTS, Row, Rules, order
 
-ADDITIVE = ("sum", "product", "last_value", "last_non_null_value")
+ADDITIVE = ("sum", "product", "last_value", "last_non_null_value", "collect", "merge_map", "nested_update")
 """The functions that take values back."""
 NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
-TYPES = (*NUMBERS, "DECIMAL(12, 2)", "DECIMAL(38, 3)", "STRING", "BOOLEAN", "DATE")
+ROWS = "ARRAY<ROW<k INT, v STRING>>"
+TIMES = "MAP<STRING, ROW<v INT, ts STRING>>"
+SPECIAL = {
+    "STRING": ["listagg", "listagg"],
+    "ARRAY<INT>": ["collect"],
+    "ARRAY<ARRAY<STRING>>": ["collect"],
+    "MAP<STRING, INT>": ["merge_map"],
+    TIMES: ["merge_map_with_keytime"],
+    ROWS: ["nested_update", "nested_update", "nested_partial_update"],
+    "BYTES": ["rbm32"],
+}
+"""The functions that assemble values, by the types of their columns."""
+TYPES = (*NUMBERS, "DECIMAL(12, 2)", "DECIMAL(38, 3)", "STRING", "BOOLEAN", "DATE", *SPECIAL)
 KEY = "id"
 
 
@@ -31,6 +45,7 @@ class EngineTable:
         self.retracts = source.random() < 0.6
         self.types: dict[str, str] = {}
         self.functions: dict[str, str] = {}
+        self.settings: dict[str, dict[str, str]] = {}
         self.sequence: str | None = None
         groups: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         removing: list[str] = []
@@ -52,7 +67,7 @@ class EngineTable:
             ignores = {
                 name
                 for name, function in self.functions.items()
-                if function not in ADDITIVE or function == "product" or source.random() < 0.3
+                if self._keeps(name, function) or source.random() < 0.3
             }
             self.options |= {f"fields.{name}.ignore-retract": "true" for name in ignores}
         if source.random() < 0.3:
@@ -71,7 +86,40 @@ class EngineTable:
             groups=tuple(groups),
             removing=frozenset(removing),
             partial=partial,
+            settings=self.settings,
         )
+
+    def _keeps(self, name: str, function: str) -> bool:
+        """Whether a function cannot take values back."""
+        if function == "collect" and self.types[name] != "ARRAY<INT>" and "distinct" not in self.settings[name]:
+            return True
+        return function not in ADDITIVE or function == "product"
+
+    @property
+    def unordered(self) -> list[str]:
+        """The columns with arrays whose elements Java gives in the order of a hash table."""
+        return [
+            name
+            for name, function in self.functions.items()
+            if function in ("collect", "nested_update", "nested_partial_update")
+        ]
+
+    def _set(self, name: str, function: str) -> None:
+        """Choose the options of a column's function."""
+        chosen: dict[str, str] = {}
+        if function in ("listagg", "collect") and self.random.random() < 0.5:
+            chosen["distinct"] = "true"
+        if function == "listagg" and self.random.random() < 0.5:
+            chosen["list-agg-delimiter"] = "; "
+        if function == "merge_map_with_keytime" and self.random.random() < 0.5:
+            chosen["ts-field"] = "ts"
+        if function == "nested_partial_update" or (function == "nested_update" and self.random.random() < 0.5):
+            chosen["nested-key"] = self.random.choice(["k", "k", "k,v"])
+        elif function == "nested_update" and self.random.random() < 0.5:
+            # With a key the rows that are left depend on the order of a hash table.
+            chosen["count-limit"] = "4"
+        self.settings[name] = chosen
+        self.options |= {f"fields.{name}.{option}": text for option, text in chosen.items()}
 
     def _columns(self, prefix: str, count: int, *, aggregated: bool) -> list[str]:
         names = []
@@ -81,6 +129,7 @@ class EngineTable:
             if aggregated and self.random.random() < 0.85:
                 self.functions[name] = self.random.choice(functions_of(self.types[name]))
                 self.options[f"fields.{name}.aggregate-function"] = self.functions[name]
+                self._set(name, self.functions[name])
             names.append(name)
         return names
 
@@ -117,6 +166,8 @@ class EngineTable:
         if self.random.random() < 0.25:
             return None
         source = self.random
+        if type_ in SPECIAL:
+            return self._nested(type_, name)
         match type_.partition("(")[0]:
             case "FLOAT":
                 return source.choice([float("nan"), 0.5, -3.25, 16777216.0, 1.0, source.randrange(9) / 8])
@@ -128,8 +179,6 @@ class EngineTable:
                         source.choice(["9" * 35 + ".999", "-" + "9" * 35 + ".500", f"{source.randrange(99)}.125"])
                     )
                 return Decimal(source.choice(["99999.25", "-3.75", f"{source.randrange(99)}.50"]))
-            case "STRING":
-                return source.choice(["", "a", "b", "zz", "ünï", "longer than the others"])
             case "BOOLEAN":
                 return source.random() < 0.5
             case "DATE":
@@ -139,16 +188,42 @@ class EngineTable:
         bits = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}[type_]
         return source.choice([2**bits - 1, -(2**bits), source.randrange(1, 5), -3])
 
+    def _nested(self, type_: str, name: str) -> Any:
+        """A value of the types whose functions assemble values."""
+        source = self.random
+        some = range(source.randrange(4))
+        text = source.choice(["", "a", "b", "zz", "ünï", "\U0001f600", "\uff5e"])
+        match type_:
+            case "STRING":
+                return source.choice([text, "a,b", "b,,a,", "a; b", "longer than the others"])
+            case "ARRAY<INT>":
+                return [source.choice([None, 1, 2, 3]) for _ in some]
+            case "ARRAY<ARRAY<STRING>>":
+                return [source.choice([None, [], ["a"], ["a", None], ["b"]]) for _ in some]
+            case "MAP<STRING, INT>":
+                return [(key, source.choice([None, 1, 2])) for key in sorted(source.sample("abc", len(some)))]
+            case "BYTES":
+                return BitMap([source.choice([1, 5, 70000, 2**31 + 9]) for _ in some]).serialize()
+        if type_ == TIMES:
+            given = {"v": source.randrange(99), "ts": source.choice([None, text])}
+            return [(key, source.choice([given, given, None])) for key in sorted(source.sample("abc", len(some)))]
+        assert type_ == ROWS, name
+        rows = [{"k": source.choice([None, 1, 2]), "v": source.choice([None, "x", "y"])} for _ in some]
+        return [source.choice([row, row, row, None]) for row in rows]
+
 
 def functions_of(type_: str) -> list[str]:
     """The functions that a column of a type may have."""
     found = ["last_value", "last_non_null_value", "first_value", "first_non_null_value"]
     if type_ == "BOOLEAN":
         return [*found, "bool_and", "bool_or"]
+    found += SPECIAL.get(type_, []) * 3
+    if type_ in SPECIAL and type_ != "STRING":
+        return found
     found += ["max", "min"]
     if type_ in NUMBERS:
         return [*found, "sum", "sum", "product"]
-    return [*found, "sum", "sum"] if type_.startswith("DECIMAL") else found
+    return [*found, "sum", "sum", "product"] if type_.startswith("DECIMAL") else found
 
 
 class Versions:

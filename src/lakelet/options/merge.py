@@ -115,6 +115,56 @@ SEQUENCE_GROUP = declare(
     ACTED,
     mutable=False,
 )
+NESTED_KEY = declare(
+    "fields.<column>.nested-key",
+    COLUMNS,
+    None,
+    "Key of the rows in a column that is aggregated with nested_update or nested_partial_update.",
+    ACTED,
+    mutable=False,
+)
+COUNT_LIMIT = declare(
+    "fields.<column>.count-limit",
+    POSITIVE,
+    None,
+    "Number of rows from which nested_update adds no more.",
+    ACTED,
+    mutable=False,
+)
+DISTINCT = declare(
+    "fields.<column>.distinct",
+    BOOL,
+    "false",
+    "Whether collect and listagg keep equal values once.",
+    ACTED,
+    mutable=False,
+)
+LIST_AGG_DELIMITER = declare(
+    "fields.<column>.list-agg-delimiter",
+    STRING,
+    ",",
+    "Text between the values that listagg joins.",
+    ACTED,
+    mutable=False,
+)
+TIME_FIELD = declare(
+    "fields.<column>.ts-field",
+    STRING,
+    None,
+    "Field of the rows in a map by which merge_map_with_keytime knows the newest; by default the last.",
+    ACTED,
+    mutable=False,
+)
+FUNCTION_OPTIONS: tuple[Option[Any], ...] = (
+    AGGREGATE_FUNCTION,
+    IGNORE_RETRACT,
+    NESTED_KEY,
+    COUNT_LIMIT,
+    DISTINCT,
+    LIST_AGG_DELIMITER,
+    TIME_FIELD,
+)
+"""The families of options that say how the values of one column merge."""
 CHANGELOG_PRODUCER = declare(
     "changelog-producer",
     one_of("none", "input", "full-compaction", "lookup"),
@@ -164,13 +214,11 @@ MERGING_OPTIONS: tuple[Option[Any], ...] = (
     AGGREGATE_FUNCTION,
     IGNORE_RETRACT,
     SEQUENCE_GROUP,
-    declare(
-        "fields.<column>.nested-key",
-        COLUMNS,
-        None,
-        "Key within the rows of a nested table that is aggregated.",
-        REFUSED,
-    ),
+    NESTED_KEY,
+    COUNT_LIMIT,
+    DISTINCT,
+    LIST_AGG_DELIMITER,
+    TIME_FIELD,
     declare(
         "fields.<column>.nested-key-null-strategy",
         STRING,
@@ -181,9 +229,6 @@ MERGING_OPTIONS: tuple[Option[Any], ...] = (
     declare(
         "fields.<column>.nested-sequence-field", COLUMNS, None, "Which of two nested rows of a key is newer.", REFUSED
     ),
-    declare("fields.<column>.count-limit", POSITIVE, None, "Most nested rows that are collected.", REFUSED),
-    declare("fields.<column>.distinct", BOOL, "false", "Whether equal collected values are kept once.", REFUSED),
-    declare("fields.<column>.list-agg-delimiter", STRING, ",", "Text between values that are joined.", REFUSED),
     declare(
         "fields.<column>.default-value", STRING, None, "Value that earlier versions read in place of NULL.", REFUSED
     ),

@@ -142,7 +142,7 @@ class TestCheckOptions:
         ("key", "text", "reason"),
         [
             ("row-tracking.enabled", "true", "only 'false' is accepted"),
-            ("fields.a.nested-key", "b", "it must not be set"),
+            ("fields.a.nested-sequence-field", "b", "it must not be set"),
             ("type", "format-table", "only 'table' is accepted"),
             ("scan.mode", "compacted-full", "only 'default' or 'latest-full' or"),
         ],

@@ -99,6 +99,72 @@ def test_a_delete_removes_the_row_where_options_say_so() -> None:
         assert [(row["k"], row["n"], row["m"]) for row in rows(table)] == [(1, None, 5), (2, 3, None)]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**SUM, "aggregation.remove-record-on-delete": "true"},
+        {**SUM, "aggregation.remove-record-on-delete": "true", "sequence.field": "m"},
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+        {
+            "merge-engine": "partial-update",
+            "fields.m.sequence-group": "n,d",
+            "partial-update.remove-record-on-sequence-group": "m",
+        },
+    ],
+    ids=["aggregation", "sequence", "partial", "group"],
+)
+def test_deleted_rows_are_gone_and_later_rows_begin_anew(options: dict[str, str]) -> None:
+    table = made(options)
+    table.write([{"k": key, "n": 10 + key, "m": 5, "t": "old", "d": Decimal("1.5")} for key in range(4)])
+    table.delete([{"k": 0}, {"k": 9}])
+    table.delete(where="n = 11")
+    lake = Lake(table.home.store)
+    assert lake.sql("DELETE FROM d.t WHERE k = 2 RETURNING n").to_arrow().to_pylist() == [{"n": 12}]
+    assert [row["k"] for row in rows(table)] == [3]
+    table.write([{"k": key, "m": 6, "n": 1} for key in range(4)])
+    expected = [{"k": key, "n": 1, "m": 6, "t": None, "d": None} for key in range(3)]
+    assert sorted(rows(table), key=lambda row: row["k"])[:3] == expected
+    table.compact(True)
+    assert sorted(rows(table), key=lambda row: row["k"])[:3] == expected
+
+
+def test_rows_that_no_group_removes_are_not_deleted() -> None:
+    table = made(
+        {
+            "merge-engine": "partial-update",
+            "fields.m.sequence-group": "n",
+            "partial-update.remove-record-on-sequence-group": "m",
+        }
+    )
+    table.write([{"k": 1, "t": "x"}])
+    with pytest.raises(InvalidError, match="a row without a value in m cannot be deleted"):
+        table.delete([{"k": 1}])
+
+
+def test_a_delete_that_later_rows_would_be_added_to_is_refused() -> None:
+    table = made(
+        {**SUM, "aggregation.remove-record-on-delete": "true"},
+        [("k", "INT NOT NULL"), ("n", "INT NOT NULL"), ("d", "INT")],
+    )
+    table.write([{"k": 1, "n": 2, "d": 1}])
+    with pytest.raises(InvalidError, match="column 'n' is NOT NULL"):
+        table.delete([{"k": 1}])
+
+
+def test_updates_are_refused_by_name() -> None:
+    table = made({"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"})
+    table.write([{"k": 1, "n": 2}])
+    lake = Lake(table.home.store)
+    for text in (
+        "UPDATE d.t SET n = 3",
+        "MERGE INTO d.t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET n = 3",
+    ):
+        with pytest.raises(InvalidError, match=r"'merge-engine' = 'partial-update'.*insert rows, which are merged"):
+            lake.sql(text)
+    lake.sql("MERGE INTO d.t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN DELETE")
+    assert rows(table) == []
+
+
 def test_rules_of_a_table_with_rows_stay() -> None:
     table = made(SUM)
     table.set_options({"fields.n.aggregate-function": "max"})

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,19 +42,17 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.types import DataType
 from lakelet.options import (
-    AGGREGATE_FUNCTION,
     BUCKET,
     CHANGELOG_PRODUCER,
     DEFAULT_AGGREGATE_FUNCTION,
     DELETION_VECTORS_ENABLED,
+    FUNCTION_OPTIONS,
     IGNORE_DELETE,
-    IGNORE_RETRACT,
     MERGE_ENGINE,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     SEQUENCE_GROUP,
-    Option,
     TableOptions,
 )
 from lakelet.storage.home import TableHome
@@ -377,8 +374,7 @@ def _column_rules(schema: TableSchema, options: TableOptions) -> dict[str, objec
     """How rows of one key are merged, column by column; of the columns that there are."""
     ids = {field.name: field.id for field in schema.fields}
     rules: dict[str, object] = {}
-    families: tuple[Option[Any], ...] = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
-    for family in families:
+    for family in FUNCTION_OPTIONS:
         rules[family.name] = {ids[name]: value for name, value in options.get_family(family).items() if name in ids}
     groups = options.get_family(SEQUENCE_GROUP).items()
     rules[SEQUENCE_GROUP.name] = {

@@ -51,7 +51,6 @@ class AggregationEngine:
         options = TableOptions(schema.options)
         removes = options.get(AGGREGATION_REMOVE_RECORD_ON_DELETE)
         functions, default = options.get_family(AGGREGATE_FUNCTION), options.get(DEFAULT_AGGREGATE_FUNCTION)
-        ignoring = {name for name, ignores in options.get_family(IGNORE_RETRACT).items() if ignores}
         sequence = options.get(SEQUENCE_FIELD) or ()
         rules = []
         for field in schema.fields:
@@ -67,7 +66,7 @@ class AggregationEngine:
                 function = SEQUENCE_FUNCTION
             else:
                 function = own or default or DEFAULT_FUNCTION
-            rule = ColumnRule(field.name, field.type, function, field.name in ignoring)
+            rule = ColumnRule.of(field.name, field.type, function, options)
             function_of(rule, option)
             if removes and rule.ignores_retracts:
                 ignores = IGNORE_RETRACT.of(field.name)

@@ -35,7 +35,6 @@ from lakelet.options import (
     AGGREGATE_FUNCTION,
     DEFAULT_AGGREGATE_FUNCTION,
     IGNORE_DELETE,
-    IGNORE_RETRACT,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     SEQUENCE_GROUP,
@@ -70,7 +69,6 @@ class PartialUpdateEngine:
         members = {name for group in groups for name in group.members}
         sequence = {name for group in groups for name in group.sequence_names}
         functions, default = options.get_family(AGGREGATE_FUNCTION), options.get(DEFAULT_AGGREGATE_FUNCTION)
-        ignoring = {name for name, ignores in options.get_family(IGNORE_RETRACT).items() if ignores}
         rules, aggregated = [], set()
         for field in schema.fields:
             if field.name in schema.primary_keys or field.name in schema.partition_keys:
@@ -81,7 +79,7 @@ class PartialUpdateEngine:
                 rules.append(ColumnRule(field.name, field.type, plain))
                 continue
             option = AGGREGATE_FUNCTION.of(field.name) if field.name in functions else DEFAULT_AGGREGATE_FUNCTION.name
-            rule = ColumnRule(field.name, field.type, function, field.name in ignoring)
+            rule = ColumnRule.of(field.name, field.type, function, options)
             function_of(rule, option)
             if field.name in members:
                 aggregated.add(field.name)

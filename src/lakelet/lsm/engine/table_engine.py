@@ -7,7 +7,6 @@ too, so that they only look at the schema, which everyone has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from lakelet.errors import InvalidError
 from lakelet.lsm.engine import aggregation, partial_update
@@ -16,7 +15,7 @@ from lakelet.lsm.engine.merge_engine import DEDUPLICATE, FIRST_ROW, MergeEngine
 from lakelet.lsm.engine.partial_update import PartialUpdateEngine
 from lakelet.model.near_names import nearest
 from lakelet.model.schema import TableSchema
-from lakelet.options import AGGREGATE_FUNCTION, IGNORE_RETRACT, MERGE_ENGINE, Option, TableOptions
+from lakelet.options import FUNCTION_OPTIONS, MERGE_ENGINE, TableOptions
 
 ENGINES: dict[str, Callable[[TableSchema], MergeEngine]] = {
     DEDUPLICATE.name: lambda schema: DEDUPLICATE,
@@ -37,8 +36,7 @@ def table_engine(schema: TableSchema) -> MergeEngine:
 def check_rule_columns(schema: TableSchema) -> None:
     """InvalidError for options of a new table that say how values of a column merge which it does not have."""
     options = TableOptions(schema.options)
-    families: tuple[Option[Any], ...] = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
-    for family in families:
+    for family in FUNCTION_OPTIONS:
         for name in options.get_family(family):
             if name not in schema.names:
                 raise InvalidError(f"option '{family.of(name)}': {name!r} is not a column{nearest(name, schema.names)}")

@@ -16,14 +16,13 @@ import pyarrow.compute as pc
 
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.errors import InvalidError
-from lakelet.lsm.engine.merge_engine import SelectEngine
-from lakelet.lsm.engine.table_engine import table_engine
+from lakelet.lsm.engine.removal import removal
 from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.options import IGNORE_DELETE, MERGE_ENGINE, TableOptions
+from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
 from lakelet.table.change.looked_up_change import LookedUpChange, Prepared
@@ -58,12 +57,7 @@ class KeyedDeletion:
 
 def check_takes_deletes(schema: TableSchema) -> None:
     """InvalidError for a primary-key table that drops deletes, or that takes values back instead of rows."""
-    engine = table_engine(schema)
-    if not isinstance(engine, SelectEngine):
-        raise InvalidError(
-            f"the table merges rows of one key ('{MERGE_ENGINE.name}' = '{engine.name}'), so that its rows cannot be deleted; "
-            "rows of the kind '-D' that are written to it do what its options say"
-        )
+    removal(schema)
     if TableOptions(schema.options).get(IGNORE_DELETE):
         raise InvalidError("the table drops deletes, for its option 'ignore-delete' is on")
 

@@ -3,8 +3,9 @@
     append table        a file that loses rows is rewritten without them, or removed if it loses all; new rows are appended
     primary-key table   a deleted row is written once more as a delete, an added row is an upsert
 
-A delete carries the whole row, so that it gets the row's bucket, has the row's sequence where `sequence.field` decides
-(a delete without one would lose against the row), and shows readers of changes what was deleted.
+A delete carries the whole row (in a folding table what `lsm/engine/removal` says), so that it gets the row's bucket, has the
+row's sequence where `sequence.field` decides (a delete without one would lose against the row), and shows readers of changes
+what was deleted.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.commit.metadata.table_identity import table_uuid
+from lakelet.lsm.engine.removal import removal
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_arrays import Kinds
+from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
@@ -68,12 +71,22 @@ def prepare_keyed(
     writer = open_writer(home.deferring(), schema, None, base=PinnedVersion(snapshot))
     columns = arrow_schema(schema.fields)
     try:
-        for batch, kinds in changes:
+        for found, kinds in changes:
+            batch = _bare_deletes(found, kinds, schema)
             writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=columns), kinds)
         return Prepared(_marked(home, writer.prepare_commit()), writer.runs)
     except BaseException:
         writer.abort()
         raise
+
+
+def _bare_deletes(rows: pa.RecordBatch, kinds: Kinds | None, schema: TableSchema) -> pa.RecordBatch:
+    """The rows as they are written: deletes of a folding table carry no values, or later rows would be merged with them. The
+    rows are all deletes or none is."""
+    if kinds is None or not len(kinds) or kinds[0] != RowKind.DELETE:
+        return rows
+    removing = removal(schema)
+    return rows if removing is None else removing.bare(rows)
 
 
 def without_files(snapshot: Snapshot, splits: Iterable[Split]) -> tuple[CommitMessage, ...]:

@@ -17,10 +17,9 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change import evolution
 from lakelet.model.schema_change.evolution import Path
 from lakelet.options import (
-    AGGREGATE_FUNCTION,
+    FUNCTION_OPTIONS,
     ICEBERG_STORAGE,
     ICEBERG_STORAGE_LOCATION,
-    IGNORE_RETRACT,
     PARTITION,
     PATH,
     PRIMARY_KEY,
@@ -147,8 +146,7 @@ class SchemaChanges:
 
 def _of_columns(schema: TableSchema, options: Mapping[str, str]) -> dict[str, str]:
     """The options without those about the merge of columns that do not exist yet: they may be set before a column is added."""
-    rules = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
-    named = {key: next(filter(None, (rule.member(key) for rule in rules)), None) for key in options}
+    named = {key: next(filter(None, (rule.member(key) for rule in FUNCTION_OPTIONS)), None) for key in options}
     return {key: text for key, text in options.items() if named[key] is None or named[key] in schema.names}
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import localcontext
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 import numpy as np
+from pyroaring import BitMap
 
 Row = dict[str, Any]
 INSERT, DELETE = "+I", "-D"
@@ -23,8 +24,9 @@ _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 class Accumulator:
     """The aggregation of one column."""
 
-    def __init__(self, function: str, type_: str) -> None:
+    def __init__(self, function: str, type_: str, settings: Mapping[str, Any] | None = None) -> None:
         self.function, self.type, self.begun = function, type_, False
+        self.settings = settings or {}
 
     def agg(self, value: Any, given: Any) -> Any:
         match self.function:
@@ -42,9 +44,23 @@ class Accumulator:
                     return value
                 self.begun = True
                 return given
+            case "collect" if self.settings.get("distinct"):
+                return None if value is None and given is None else unique([*(value or []), *(given or [])])
         if value is None or given is None:
             return given if value is None else value
         match self.function:
+            case "collect":
+                return value + given
+            case "merge_map":
+                return list((dict(value) | dict(given)).items())
+            case "merge_map_with_keytime":
+                return self.timed(dict(value), given)
+            case "nested_update":
+                return self.nested(value, given)
+            case "nested_partial_update":
+                return self.merged(value + given)
+            case "rbm32":
+                return (BitMap.deserialize(value) | BitMap.deserialize(given)).serialize()
             case "max":
                 return given if order(value) < order(given) else value
             case "min":
@@ -58,7 +74,7 @@ class Accumulator:
             case "product":
                 return self.rounded(lambda one, two: one * two, value, given)
             case "listagg":
-                return ",".join(part for part in (value, given) if part)
+                return self.joined(value, given)
         raise AssertionError(self.function)
 
     def retract(self, value: Any, given: Any) -> Any:
@@ -75,7 +91,60 @@ class Accumulator:
                 if value is None or given is None:
                     return value
                 return self.rounded(divided, value, given)
+        if value is None or given is None:
+            return value
+        match self.function:
+            case "collect":
+                return without(value, given)
+            case "merge_map":
+                return [(key, item) for key, item in value if key not in dict(given)]
+            case "nested_update" if self.settings.get("nested-key"):
+                gone = [self.nested_key(row) for row in given if row is not None]
+                return [row for row in keyed(value, self.nested_key) if self.nested_key(row) not in gone]
+            case "nested_update":
+                return [row for row in value if row is not None and row not in given]
         raise AssertionError(self.function)
+
+    def joined(self, older: str, newer: str) -> str:
+        delimiter = self.settings.get("list-agg-delimiter", ",")
+        if not older or not newer:
+            return older or newer
+        if not self.settings.get("distinct"):
+            return older + delimiter + newer
+        known = older.split(delimiter)
+        for token in newer.split(delimiter):
+            if token and token not in known:
+                known.append(token)
+        return delimiter.join(known)
+
+    def timed(self, value: dict[Any, Any], given: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        name = self.settings.get("ts-field", "ts")
+        for key, row in given:
+            if row is None:
+                value.pop(key, None)
+            elif row[name] is not None:
+                held = value.get(key)
+                if held is None or held[name] is None or units(row[name]) > units(held[name]):
+                    value[key] = row
+        return list(value.items())
+
+    def nested_key(self, row: Row) -> str:
+        return repr([row[name] for name in self.settings["nested-key"].split(",")])
+
+    def nested(self, value: list[Any], given: list[Any]) -> list[Any]:
+        left = int(self.settings.get("count-limit", 2**31)) - len(value)
+        if left <= 0:
+            return value
+        rows = [row for row in value if row is not None] + [row for row in given if row is not None][:left]
+        return keyed(rows, self.nested_key) if "nested-key" in self.settings else rows
+
+    def merged(self, rows: list[Any]) -> list[Any]:
+        found: dict[str, Row] = {}
+        for row in rows:
+            if row is not None:
+                known = found.setdefault(self.nested_key(row), dict.fromkeys(row))
+                known |= {name: item for name, item in row.items() if item is not None}
+        return list(found.values())
 
     def rounded(self, compute: Callable[[Any, Any], Any], one: Any, two: Any) -> Any:
         """The result in the column's type: integers wrap around, floats are rounded, decimals that are too long are NULL."""
@@ -86,10 +155,38 @@ class Accumulator:
             kind = np.float32 if self.type == "FLOAT" else np.float64
             with np.errstate(all="ignore"):
                 return float(compute(kind(one), kind(two)))
+        digits, scale = (int(part) for part in self.type.strip(")").partition("(")[2].split(","))
         with localcontext(prec=99):
-            made = compute(one, two)
-        digits = int(self.type.partition("(")[2].partition(",")[0])
+            made = compute(one, two).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
         return made if len(str(made).replace(".", "").lstrip("-0")) <= digits else None
+
+
+def unique(items: list[Any]) -> list[Any]:
+    found: dict[str, Any] = {}
+    for item in items:
+        found.setdefault(repr(item), item)
+    return list(found.values())
+
+
+def without(items: list[Any], gone: list[Any]) -> list[Any]:
+    left = [repr(item) for item in gone]
+    kept = []
+    for item in items:
+        if repr(item) in left:
+            left.remove(repr(item))
+        else:
+            kept.append(item)
+    return kept
+
+
+def keyed(rows: list[Any], key: Callable[[Row], str]) -> list[Any]:
+    """Of each key the newest row, in the place of the oldest."""
+    return list({key(row): row for row in rows if row is not None}.values())
+
+
+def units(text: str) -> bytes:
+    """What Java compares of a text: units of 16 bits."""
+    return text.encode("utf-16-be")
 
 
 def divided(one: Any, two: Any) -> Any:
@@ -118,6 +215,7 @@ class Rules:
     groups: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = ()
     removing: frozenset[str] = frozenset()
     partial: bool = False
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def fold(self, rows: Sequence[Row]) -> Row:
         """The rows of a key, oldest first, as one."""
@@ -127,7 +225,10 @@ class Rules:
 
     def _aggregated(self, rows: Sequence[Row]) -> Row:
         columns = {
-            name: Accumulator(self.functions.get(name, "last_non_null_value"), self.types[name]) for name in self.types
+            name: Accumulator(
+                self.functions.get(name, "last_non_null_value"), self.types[name], self.settings.get(name)
+            )
+            for name in self.types
         }
         state: Row = dict.fromkeys(columns)
         kind = INSERT
@@ -148,7 +249,10 @@ class _Partial:
 
     def __init__(self, rules: Rules, last: Row) -> None:
         self.rules = rules
-        self.columns = {name: Accumulator(rules.functions[name], rules.types[name]) for name in rules.functions}
+        self.columns = {
+            name: Accumulator(rules.functions[name], rules.types[name], rules.settings.get(name))
+            for name in rules.functions
+        }
         self.key = {name: last[name] for name in rules.key}
         self.state: Row = dict.fromkeys(rules.types)
 
@@ -183,7 +287,8 @@ class _Partial:
             for name in members:
                 column = self.columns.get(name)
                 if column is not None:
-                    one, two = (self.state[name], row[name]) if newer else (row[name], self.state[name])
+                    newest = newer or column.function == "collect"
+                    one, two = (self.state[name], row[name]) if newest else (row[name], self.state[name])
                     self.state[name] = column.agg(one, two)
                 elif newer:
                     self.state[name] = row[name]

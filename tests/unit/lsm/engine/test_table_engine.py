@@ -23,6 +23,8 @@ COLUMNS = {
     "flag": "BOOLEAN",
     "tags": "ARRAY<INT>",
     "money": "DECIMAL(10, 2)",
+    "nested": "ARRAY<ROW<k INT, v INT>>",
+    "times": "MAP<STRING, ROW<v INT, ts STRING>>",
     "g": "INT",
     "h": "INT",
 }
@@ -72,9 +74,33 @@ def refused(engine: str, options: dict[str, str]) -> str:
         ({"fields.flag.aggregate-function": "max"}, "column 'flag' is BOOLEAN, expected a type without children"),
         ({"fields.tags.aggregate-function": "min"}, "column 'tags' is ARRAY<INT>, expected a type"),
         ({"fields.sum_a.aggregate-function": "bool_or"}, "column 'sum_a' is INT, expected BOOLEAN"),
-        ({"fields.money.aggregate-function": "product"}, "column 'money' is DECIMAL(10, 2), expected an integer"),
-        ({"fields.text.aggregate-function": "theta_sketch"}, "'theta_sketch' is not supported by Lakelet"),
-        ({"fields.text.aggregate-function": "rbm32"}, "'rbm32' is not supported by Lakelet"),
+        ({"fields.money.aggregate-function": "listagg"}, "column 'money' is DECIMAL(10, 2), expected STRING"),
+        ({"fields.text.aggregate-function": "theta_sketch"}, "'theta_sketch' is not supported by Lakelet: its bytes"),
+        ({"fields.text.aggregate-function": "rbm64"}, "'rbm64' is not supported by Lakelet: its bytes"),
+        ({"fields.text.aggregate-function": "rbm32"}, "column 'text' is STRING, expected VARBINARY or BYTES"),
+        ({"fields.tags.aggregate-function": "nested_update"}, "column 'tags' is ARRAY<INT>, expected an ARRAY of rows"),
+        ({"fields.nested.aggregate-function": "nested_partial_update"}, "it needs 'fields.nested.nested-key'"),
+        (
+            {"fields.nested.aggregate-function": "nested_update", "fields.nested.nested-key": "x"},
+            "'fields.nested.nested-key': 'x' is not in ARRAY<ROW",
+        ),
+        ({"fields.nested.aggregate-function": "merge_map"}, "expected a MAP whose keys"),
+        (
+            {"fields.times.aggregate-function": "merge_map_with_keytime", "fields.times.ts-field": "at"},
+            "'fields.times.ts-field': 'at' is not in ROW",
+        ),
+        (
+            {"fields.times.aggregate-function": "merge_map_with_keytime", "fields.times.ts-field": "v"},
+            "'fields.times.ts-field': 'v' is INT, expected STRING",
+        ),
+        (
+            {
+                "fields.text.aggregate-function": "listagg",
+                "fields.text.distinct": "true",
+                "fields.text.list-agg-delimiter": "",
+            },
+            "'fields.text.list-agg-delimiter' has no characters",
+        ),
         (
             {"sequence.field": "sum_a", "fields.sum_a.aggregate-function": "sum"},
             "'sum_a' is in 'sequence.field', whose columns have no function",
@@ -84,7 +110,7 @@ def refused(engine: str, options: dict[str, str]) -> str:
             "'aggregation.remove-record-on-delete' and 'fields.text.ignore-retract' exclude each other",
         ),
     ],
-    ids=range(11),
+    ids=range(19),
 )
 def test_functions_that_columns_cannot_have_are_refused(options: dict[str, str], message: str) -> None:
     assert message in refused("aggregation", options)

@@ -3,6 +3,8 @@
     last_value, last_non_null_value, first_value, first_non_null_value       choose the value of a row
     max, min, bool_and, bool_or                                              choose by comparing; FALSE is less than TRUE
     sum, product                                                             compute
+    listagg, collect, merge_map, merge_map_with_keytime, nested_update,
+    nested_partial_update, rbm32                                             assemble what the values hold
 
 A function that Paimon has and that is not here is refused by name: its results would have to be the same bytes.
 """
@@ -18,7 +20,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
+from lakelet.lsm.engine.aggregate.bitmaps import united
+from lakelet.lsm.engine.aggregate.collections import collected, merged_maps, nested_rows, timed_maps, updated_rows
+from lakelet.lsm.engine.aggregate.column_checks import (
+    anything,
+    delimiter_problem,
+    elements_problem,
+    is_array,
+    is_array_of_rows,
+    is_boolean,
+    is_bytes,
+    is_comparable,
+    is_map,
+    is_map_of_rows,
+    is_number,
+    is_text,
+    nested_problem,
+    time_problem,
+)
 from lakelet.lsm.engine.aggregate.column_rule import ColumnRule
+from lakelet.lsm.engine.aggregate.decimal_products import decimal_products
+from lakelet.lsm.engine.aggregate.equal_values import has_codes
 from lakelet.lsm.engine.aggregate.fold_loops import (
     FIRST_NON_NULL,
     FIRST_VALUE,
@@ -33,9 +55,10 @@ from lakelet.lsm.engine.aggregate.fold_loops import (
 )
 from lakelet.lsm.engine.aggregate.numbers import computed
 from lakelet.lsm.engine.aggregate.row_actions import ADD, Actions, ignoring_retracts, takes_back
+from lakelet.lsm.engine.aggregate.texts import joined
 from lakelet.lsm.engine.key_groups import KeyGroups, Places
 from lakelet.lsm.key_words import Words, encode_keys, encode_versions
-from lakelet.model.types import FLOATS, INTEGERS, Atomic, DataType, Kind
+from lakelet.model.types import Array, Atomic, DataType, Kind
 
 _NO_WORDS = np.empty((0, 1), np.uint64)
 
@@ -49,26 +72,8 @@ class AggregateFunction:
     takes: Callable[[DataType], bool]
     expected: str
     retracts: bool = False
-
-
-def _anything(data_type: DataType) -> bool:
-    return True
-
-
-def _number(data_type: DataType) -> bool:
-    return isinstance(data_type, Atomic) and data_type.kind in (*INTEGERS, *FLOATS, Kind.DECIMAL)
-
-
-def _plain_number(data_type: DataType) -> bool:
-    return isinstance(data_type, Atomic) and data_type.kind in (*INTEGERS, *FLOATS)
-
-
-def _boolean(data_type: DataType) -> bool:
-    return isinstance(data_type, Atomic) and data_type.kind is Kind.BOOLEAN
-
-
-def _comparable(data_type: DataType) -> bool:
-    return isinstance(data_type, Atomic) and data_type.kind is not Kind.BOOLEAN
+    refuses: Callable[[ColumnRule], str | None] = lambda rule: None
+    """What is wrong with the settings of a rule, if anything."""
 
 
 def _chosen(code: int, *, compares: bool = False) -> Callable[[KeyGroups, ColumnRule, Actions], pa.Array]:
@@ -100,33 +105,49 @@ def _computed(code: int) -> Callable[[KeyGroups, ColumnRule, Actions], pa.Array]
     return lambda groups, rule, actions: computed(code, groups, rule, actions)
 
 
+def _product(groups: KeyGroups, rule: ColumnRule, actions: Actions) -> pa.Array:
+    is_decimal = isinstance(rule.type, Atomic) and rule.type.kind is Kind.DECIMAL
+    return decimal_products(groups, rule, actions) if is_decimal else computed(PRODUCT, groups, rule, actions)
+
+
+_MAP = "a MAP whose keys are no bytes or maps"
 _ALL = (
-    AggregateFunction("last_value", _chosen(LAST_VALUE), _anything, "any type", retracts=True),
-    AggregateFunction("last_non_null_value", _chosen(LAST_NON_NULL), _anything, "any type", retracts=True),
-    AggregateFunction("first_value", _chosen(FIRST_VALUE), _anything, "any type"),
-    AggregateFunction("first_non_null_value", _chosen(FIRST_NON_NULL), _anything, "any type"),
-    AggregateFunction("first_not_null_value", _chosen(FIRST_NON_NULL), _anything, "any type"),
-    AggregateFunction("max", _chosen(GREATEST, compares=True), _comparable, "a type without children, not BOOLEAN"),
-    AggregateFunction("min", _chosen(LEAST, compares=True), _comparable, "a type without children, not BOOLEAN"),
-    AggregateFunction("bool_and", _chosen(LEAST, compares=True), _boolean, "BOOLEAN"),
-    AggregateFunction("bool_or", _chosen(GREATEST, compares=True), _boolean, "BOOLEAN"),
-    AggregateFunction("sum", _computed(SUM), _number, "a number", retracts=True),
-    AggregateFunction("product", _computed(PRODUCT), _plain_number, "an integer, FLOAT or DOUBLE", retracts=True),
+    AggregateFunction("last_value", _chosen(LAST_VALUE), anything, "any type", retracts=True),
+    AggregateFunction("last_non_null_value", _chosen(LAST_NON_NULL), anything, "any type", retracts=True),
+    AggregateFunction("first_value", _chosen(FIRST_VALUE), anything, "any type"),
+    AggregateFunction("first_non_null_value", _chosen(FIRST_NON_NULL), anything, "any type"),
+    AggregateFunction("first_not_null_value", _chosen(FIRST_NON_NULL), anything, "any type"),
+    AggregateFunction("max", _chosen(GREATEST, compares=True), is_comparable, "a type without children, not BOOLEAN"),
+    AggregateFunction("min", _chosen(LEAST, compares=True), is_comparable, "a type without children, not BOOLEAN"),
+    AggregateFunction("bool_and", _chosen(LEAST, compares=True), is_boolean, "BOOLEAN"),
+    AggregateFunction("bool_or", _chosen(GREATEST, compares=True), is_boolean, "BOOLEAN"),
+    AggregateFunction("sum", _computed(SUM), is_number, "a number", retracts=True),
+    AggregateFunction("product", _product, is_number, "a number", retracts=True),
+    AggregateFunction("listagg", joined, is_text, "STRING", refuses=delimiter_problem),
+    AggregateFunction("collect", collected, is_array, "an ARRAY", retracts=True, refuses=elements_problem),
+    AggregateFunction("merge_map", merged_maps, is_map, _MAP, retracts=True),
+    AggregateFunction(
+        "merge_map_with_keytime",
+        timed_maps,
+        is_map_of_rows,
+        f"{_MAP}, of rows with two fields or more",
+        refuses=time_problem,
+    ),
+    AggregateFunction(
+        "nested_update", nested_rows, is_array_of_rows, "an ARRAY of rows", retracts=True, refuses=nested_problem
+    ),
+    AggregateFunction(
+        "nested_partial_update", updated_rows, is_array_of_rows, "an ARRAY of rows", refuses=nested_problem
+    ),
+    AggregateFunction("rbm32", united, is_bytes, "VARBINARY or BYTES"),
 )
 FUNCTIONS = {function.name: function for function in _ALL}
 
-_PAIMONS_OWN = (
-    "collect",
-    "hll_sketch",
-    "listagg",
-    "merge_map",
-    "merge_map_with_keytime",
-    "nested_partial_update",
-    "nested_update",
-    "rbm32",
-    "rbm64",
-    "theta_sketch",
-)
+_PAIMONS_OWN = {
+    "hll_sketch": "its bytes are those of a sketch that the DataSketches library of Java writes",
+    "theta_sketch": "its bytes are those of a sketch that the DataSketches library of Java writes",
+    "rbm64": "its bytes are those of a radix tree that the roaring bitmaps of Java write",
+}
 
 
 def function_of(rule: ColumnRule, option: str) -> AggregateFunction:
@@ -136,7 +157,7 @@ def function_of(rule: ColumnRule, option: str) -> AggregateFunction:
     if function is None:
         if rule.function in _PAIMONS_OWN:
             raise InvalidError(
-                f"option '{option}' = '{rule.function}' is not supported by Lakelet and would change results"
+                f"option '{option}' = '{rule.function}' is not supported by Lakelet: {_PAIMONS_OWN[rule.function]}"
             )
         nearest = difflib.get_close_matches(rule.function.lower(), list(FUNCTIONS), n=1, cutoff=0.4)
         meant = f"; did you mean '{nearest[0]}'?" if nearest else ""
@@ -145,6 +166,9 @@ def function_of(rule: ColumnRule, option: str) -> AggregateFunction:
         raise InvalidError(
             f"option '{option}' = '{rule.function}': column {rule.column!r} is {rule.type}, expected {function.expected}"
         )
+    problem = function.refuses(rule)
+    if problem:
+        raise InvalidError(f"option '{option}' = '{rule.function}': {problem}")
     return function
 
 
@@ -162,13 +186,23 @@ def takes_retracts(rule: ColumnRule) -> bool:
     """Whether rows that take values back leave a value that the column can hold."""
     if rule.ignores_retracts:
         return True
+    if rule.function == "collect":
+        return isinstance(rule.type, Array) and _has_equality(rule.type.element, rule)
+    if rule.function == "nested_update":
+        return bool(rule.settings.nested_key) or (isinstance(rule.type, Array) and has_codes(rule.type.element))
     chooses = rule.function in ("last_value", "last_non_null_value")
     return FUNCTIONS[rule.function].retracts and (rule.type.nullable or not chooses)
 
 
+def _has_equality(element: DataType, rule: ColumnRule) -> bool:
+    """Whether Paimon finds elements of an array that are equal: without 'distinct' only plain values."""
+    return has_codes(element) and (rule.settings.distinct or isinstance(element, Atomic))
+
+
 def not_retracted(rule: ColumnRule) -> InvalidError:
     """The error for a row that takes back a value which cannot be."""
-    why = "is NOT NULL" if FUNCTIONS[rule.function].retracts else f"is aggregated with '{rule.function}'"
+    chooses = rule.function in ("last_value", "last_non_null_value")
+    why = "is NOT NULL" if chooses else f"is aggregated with '{rule.function}'"
     return InvalidError(
         f"a row (-U or -D) takes values back, but column {rule.column!r} {why} and cannot; with "
         f"'fields.{rule.column}.ignore-retract' = 'true' such rows leave it unchanged"

@@ -24,7 +24,7 @@ from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field, with_nullable
-from lakelet.options import MERGE_ENGINE, TableOptions
+from lakelet.options import FIRST_ROW, FOLDING, MERGE_ENGINE, TableOptions
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.context import Context
@@ -127,11 +127,15 @@ class _ChangeRun:
             return
         actions = {clause.action for clause in self.change.clauses}
         engine = TableOptions(schema.options).get(MERGE_ENGINE)
-        if engine != "deduplicate" and actions & {Action.UPDATE, Action.DELETE}:
-            what = "keeps the first row of each key" if engine == "first-row" else "merges rows of one key"
+        if engine == FIRST_ROW and actions & {Action.UPDATE, Action.DELETE}:
             raise InvalidError(
-                f"{self.change.name}: {self.change.target.shown} {what} ('{MERGE_ENGINE.name}' = '{engine}'), so that its "
-                "rows can be neither changed nor deleted"
+                f"{self.change.name}: {self.change.target.shown} keeps the first row of each key ('{MERGE_ENGINE.name}' = "
+                f"'{engine}'), so that its rows can be neither changed nor deleted"
+            )
+        if engine in FOLDING and Action.UPDATE in actions:
+            raise InvalidError(
+                f"{self.change.name}: {self.change.target.shown} merges rows of one key ('{MERGE_ENGINE.name}' = '{engine}'), so "
+                "that its rows are not replaced by others; insert rows, which are merged with them"
             )
         if Action.DELETE in actions:
             check_takes_deletes(schema)
