@@ -198,9 +198,10 @@ def _find(
     return (ABSENT if count == 0 else FOUND), entry, count, value, end
 
 
-def _varint(heap: Bytes, at: Number, limit: Number) -> tuple[Number, Number, Number]:
+def _varint(heap: Bytes, at: Number, limit: Number) -> tuple[Number, Number, Any]:
     """A number of up to ten bytes, where it ends, and whether it does not end before `limit`."""
-    word, shift, more = np.uint64(0), np.uint64(0), True
+    more: Any = True
+    word, shift = np.uint64(0), np.uint64(0)
     while more and at < limit and shift < np.uint64(70):
         word |= np.uint64((np.uint64(heap[at]) & np.uint64(127)) << shift)
         more = heap[at] >= 128
