@@ -1,4 +1,4 @@
-"""Kills nodes of a cluster, and empties its Redis, at random moments of one load, and checks every row at the end."""
+"""Kills nodes of a cluster, and empties its Redis or ends its MinIO, at random moments of a load, and checks every row."""
 
 import random
 import time
@@ -8,16 +8,21 @@ from pathlib import Path
 from tests.crash.service.killing_service import check_lake, create_tables
 from tests.crash.service.service_load import Connections, Ledger, Load, RefusedError, counted
 from tests.services.lakelet_server import PATIENCE_SECONDS, LakeletServer, lakelet_server
+from tests.services.minio import RestartableMinio
 from tests.services.redis import RedisService
 
 _NODES = 3
 _THREADS = 2
-# Whatever can be is spread over all nodes, so that they are killed in the middle of fragments, too.
-_SPREAD = {"LAKELET_QUERY_SPREAD_BYTES": "0"}
+# Each table is compacted and expired by one node or another all the time, and whatever can be is spread over all nodes, so that
+# they are killed in the middle of fragments, too.
+_ENVIRONMENT = {"LAKELET_MAINTENANCE_SECONDS": "1", "LAKELET_QUERY_SPREAD_BYTES": "0"}
 
 
-def kill_nodes_and_check(folder: Path, redis: RedisService, *, rows: int, kills: int, seed: int) -> None:
-    """Kill nodes that often while the cluster takes that many rows; every other time Redis is gone for a moment, too."""
+def kill_nodes_and_check(
+    folder: Path, redis: RedisService, *, rows: int, kills: int, seed: int, minio: RestartableMinio | None = None
+) -> None:
+    """Kill nodes that often while the cluster takes that many rows and maintains its tables all the time; every other time Redis
+    is gone for a moment, too, and where the warehouse is in MinIO, that is, the other times."""
     chance = random.Random(seed)
     ledger = Ledger()
     with ExitStack() as stack:
@@ -25,8 +30,8 @@ def kill_nodes_and_check(folder: Path, redis: RedisService, *, rows: int, kills:
         for number in range(_NODES):
             own = folder / f"node{number}"
             own.mkdir()
-            arguments = ["--redis", redis.url]
-            made = lakelet_server(own, arguments, warehouse=str(folder / "warehouse"), environment=_SPREAD)
+            arguments = ["--redis", redis.url, *_options(minio)]
+            made = lakelet_server(own, arguments, warehouse=_warehouse(folder, minio), environment=_ENVIRONMENT)
             servers.append(stack.enter_context(made))
             servers[-1].start()
         create_tables(servers[0])
@@ -55,6 +60,10 @@ def kill_nodes_and_check(folder: Path, redis: RedisService, *, rows: int, kills:
             if number % 2:
                 redis.kill()
                 redis.start()
+            elif minio is not None:
+                minio.end()
+                time.sleep(1 + chance.random())
+                minio.start()
             servers[killed].start()
             loads[killed].up()
         for load in loads:
@@ -64,7 +73,16 @@ def kill_nodes_and_check(folder: Path, redis: RedisService, *, rows: int, kills:
         assert ledger.acknowledged_rows >= rows * 9 // 10
         assert [server.stop() for server in servers] == [0] * _NODES
     for server in servers:
-        check_lake(server, ledger)
+        check_lake(server, ledger, None if minio is None else minio.service.options)
+
+
+def _warehouse(folder: Path, minio: RestartableMinio | None) -> str:
+    return str(folder / "warehouse") if minio is None else minio.service.url("cluster")
+
+
+def _options(minio: RestartableMinio | None) -> list[str]:
+    given = {} if minio is None else minio.service.options
+    return [part for name, text in given.items() for part in ("--option", f"{name}={text}")]
 
 
 def _check_counts(server: LakeletServer, ledger: Ledger) -> None:

@@ -104,7 +104,8 @@ class ClusterMember:
         self._service.maintenance.turns = turns
         queue = RedisTaskQueue(self._client, ClusterKeys(), settings.redis)
         self._service.maintenance.queue = queue
-        self._worker = CompactionWorker(self._service.lake, self._service.threads, queue)
+        note = self._service.maintenance.note
+        self._worker = CompactionWorker(self._service.lake, self._service.threads, queue, note)
         if self._service.backups is not None:
             self._service.backups.turns = BlockingTurns(turns, asyncio.get_running_loop())
         self._absent = AbsentNodes(self._markers, self._members, self._service.clock)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 
 from lakelet.catalog.lake import Lake
 from lakelet.cluster.task_queue import TaskQueue
 from lakelet.errors import LakeletError
+from lakelet.service.tables.duties import Maintained
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 2.0
@@ -23,16 +25,17 @@ _STOP_SECONDS = 10.0
 class CompactionWorker:
     """Takes tasks while it runs; used on the event loop."""
 
-    def __init__(self, lake: Lake, threads: Executor, queue: TaskQueue) -> None:
+    def __init__(
+        self, lake: Lake, threads: Executor, queue: TaskQueue, note: Callable[[Maintained], None] | None = None
+    ) -> None:
         self._lake = lake
         self._threads = threads
         self._queue = queue
         self._stop = threading.Event()
         self._stopped = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        # Totals for the metrics.
-        self.done = 0
-        self.failed = 0
+        # Told what was done, for the metrics.
+        self._note = note
 
     def start(self) -> None:
         """Take tasks from now on, in the background."""
@@ -46,24 +49,25 @@ class CompactionWorker:
             with suppress(asyncio.CancelledError, TimeoutError):
                 await asyncio.wait_for(self._task, _STOP_SECONDS)
 
-    async def work(self) -> int:
-        """Run what is in the queue; how many tasks have made a snapshot."""
-        count = 0
+    async def work(self) -> Maintained:
+        """Run what is in the queue; how many tasks have made a snapshot, and how many failed."""
+        total = Maintained()
         while not self._stop.is_set() and (data := await self._queue.take()) is not None:
-            count += await asyncio.get_running_loop().run_in_executor(self._threads, self._ran, data)
-        self.done += count
-        return count
+            done = await asyncio.get_running_loop().run_in_executor(self._threads, self._ran, data)
+            total += done
+            if self._note is not None:
+                self._note(done)
+        return total
 
-    def _ran(self, data: bytes) -> bool:
+    def _ran(self, data: bytes) -> Maintained:
         from lakelet.operations.append_tasks import run_task  # noqa: PLC0415 - most nodes never run one.
 
         try:
-            return run_task(self._lake, data, self._stop) is not None
+            return Maintained(compactions=int(run_task(self._lake, data, self._stop) is not None))
         except LakeletError as error:
             # Planned again by the next round, where there is still something to do.
-            self.failed += 1
             _LOG.warning("a compaction task was not run: %s", error)
-            return False
+            return Maintained(failures=1)
 
     async def _run(self) -> None:
         while not self._stopped.is_set():

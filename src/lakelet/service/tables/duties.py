@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lakelet.errors import LakeletError, NotFoundError
-from lakelet.operations.append_tasks import planned_tasks
 from lakelet.options import PARTITION_EXPIRATION_TIME, TableOptions
 from lakelet.service.tables.served_table import OpenTable
 
@@ -82,6 +81,8 @@ def _dropped_days(opened: OpenTable) -> int:
 
 def _compacted(opened: OpenTable, stopped: Callable[[], bool], offer: Offer | None) -> int:
     if offer is not None:
+        from lakelet.operations.append_tasks import planned_tasks  # noqa: PLC0415 - a single node plans none.
+
         tasks = planned_tasks(opened.table)
         if len(tasks) >= _SEVERAL and offer(tasks):
             return 0

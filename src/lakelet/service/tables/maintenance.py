@@ -76,6 +76,10 @@ class Maintenance:
         with suppress(asyncio.CancelledError, TimeoutError):
             await asyncio.wait_for(self._task, _STOP_SECONDS)
 
+    def note(self, done: Maintained) -> None:
+        """Add what was done here for other nodes to the totals."""
+        self.done += done
+
     async def sweep(self, *, when_due: bool = False, only_days: bool = False) -> Maintained:
         """Maintain every table once, or those that are due; what was done."""
         total = Maintained()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lakelet.clock import SystemClock
 from lakelet.errors import NotFoundError, UnavailableError
-from lakelet.service.backup.backup_worker import BackupWorker
+from lakelet.service.backup.backup_worker import BackupWorker, PostponedError
 from lakelet.service.backup.retry_queue import RetryQueue, WaitingTable
 
 PATIENCE_SECONDS = 30
@@ -54,6 +54,20 @@ def test_failed_pass_is_tried_again_until_it_succeeds(tmp_path: Path) -> None:
     worker.stop()
     assert (worker.passes, worker.failed_passes, worker.failing()) == (1, 3, {})
     assert RetryQueue(tmp_path).load() == []
+
+
+def test_a_pass_that_another_node_runs_is_put_off_and_has_not_failed(tmp_path: Path) -> None:
+    left = [PostponedError(5.0), PostponedError(5.0)]
+
+    def run(_: str) -> None:
+        if left:
+            raise left.pop(0)
+
+    worker = BackupWorker(run, RetryQueue(tmp_path), QuickClock())
+    worker.start(["d.t"])
+    assert worker.settle(PATIENCE_SECONDS)
+    worker.stop()
+    assert (worker.passes, worker.failed_passes, left) == (1, 0, [])
 
 
 def test_table_that_failed_is_in_the_queue_of_the_next_process(tmp_path: Path) -> None:

@@ -146,9 +146,11 @@ def test_several_tasks_are_given_to_all_nodes(tmp_path: Path, takes: bool) -> No
         served.service.maintenance.queue = queue
         done = served.run(served.service.maintenance.sweep())
         assert (done.compactions, done.failures, len(queue.tasks)) == ((0, 0, 2) if takes else (1, 0, 0))
-        worker = CompactionWorker(served.lake, served.service.threads, queue)
+        told: list[Maintained] = []
+        worker = CompactionWorker(served.lake, served.service.threads, queue, told.append)
         queue.tasks += [b"", b"\0\0\0\1"] if takes else []
-        assert served.run(worker.work()) == (2 if takes else 0)
-        assert worker.failed == (2 if takes else 0)
+        expected = Maintained(compactions=2, failures=2) if takes else Maintained()
+        assert served.run(worker.work()) == expected
+        assert sum(told, Maintained()) == expected
         assert len(served.lake.table("default.t").files()) == 2
         assert sorted(row["n"] for row in served.payloads("t", "i1")) == [1, 3, 5, 7, 9, 11]
