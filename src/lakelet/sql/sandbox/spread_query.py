@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.sql.distribution.exchange_types import received, sent
+from lakelet.sql.distribution.parameter_values import with_values
 from lakelet.sql.distribution.split_query import PARTIALS, split_query, splittable_tables
 from lakelet.sql.distribution.tree_nodes import part_name
 from lakelet.sql.engine.engine_errors import Placed
@@ -99,7 +100,7 @@ def spread_query(query: SandboxedQuery, zone: str | None, spread: Spread, *, is_
 def _chosen(query: SandboxedQuery, spread: Spread) -> _Chosen | None:
     """The table to be shared out, if there is one: of those that can be, the largest."""
     tables = query.tables_by_alias()
-    if tables is None or query.params or not all(_can_travel(table) for table in tables.values()):
+    if tables is None or not all(_can_travel(table) for table in tables.values()):
         return None
     if len(tables) == 1 and all_counted(query.tree, next(iter(tables.values())).count) is not None:
         return None
@@ -124,10 +125,11 @@ def _can_travel(table: SandboxTable) -> bool:
 
 def _bound(query: SandboxedQuery, zone: str | None, chosen: _Chosen, relation: Any) -> _Bound | None:
     tables = query.tables_by_alias()
-    if tables is None:
+    tree = with_values(query.tree, query.params)
+    if tables is None or tree is None:
         return None
     columns = {alias: query.shown_columns(table) for alias, table in tables.items()}
-    split = split_query(query.tree, columns, relation.columns)
+    split = split_query(tree, columns, relation.columns)
     if split is None:
         return None
     space = query.space

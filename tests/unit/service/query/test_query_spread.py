@@ -102,8 +102,8 @@ def spread(served: ServedLake) -> Iterator[tuple[QueryEngine, EmbeddedWorkers]]:
         yield made
 
 
-def answer(engine: QueryEngine, sql: str) -> pa.Table:
-    with engine.run(QueryRequest(sql)) as result:
+def answer(engine: QueryEngine, sql: str, params: Any = None) -> pa.Table:
+    with engine.run(QueryRequest(sql, params)) as result:
         return result.reader().read_all()
 
 
@@ -215,6 +215,24 @@ def test_such_queries_run_on_one_node(
     engine, workers = spread
     assert answer(engine, sql).num_rows == answer(alone, sql).num_rows
     assert not workers.asked
+
+
+@pytest.mark.parametrize(
+    ("sql", "params"),
+    [
+        ("SELECT city, count(*), sum(qty + $1) FROM sales WHERE kind > $1 GROUP BY city", [1]),
+        ("SELECT kind + ? AS more, min(price) FROM sales WHERE city = ? GROUP BY more", [2, "Ulm"]),
+        ("SELECT max(weight * $factor), count($flag) FROM sales WHERE flag = $flag", {"factor": 0.5, "flag": True}),
+        ("SELECT id, $text AS text FROM sales WHERE qty < $most", {"text": "it's", "most": 2**40}),
+        ("SELECT id FROM sales WHERE dt = $day AND id > $least", {"day": "2026-01-02", "least": -5}),
+    ],
+)
+def test_parameters_are_values(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str, params: Any
+) -> None:
+    engine, workers = spread
+    assert same(answer(engine, sql, params), answer(alone, sql, params), is_ordered=False)
+    assert workers.asked
 
 
 def test_an_error_is_that_of_one_node(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
