@@ -224,7 +224,7 @@ def test_such_queries_run_on_one_node(
         ("SELECT kind + ? AS more, min(price) FROM sales WHERE city = ? GROUP BY more", [2, "Ulm"]),
         ("SELECT max(weight * $factor), count($flag) FROM sales WHERE flag = $flag", {"factor": 0.5, "flag": True}),
         ("SELECT id, $text AS text FROM sales WHERE qty < $most", {"text": "it's", "most": 2**40}),
-        ("SELECT id FROM sales WHERE dt = $day AND id > $least", {"day": "2026-01-02", "least": -5}),
+        ("SELECT id FROM sales WHERE dt >= $day AND id > $least", {"day": "2026-01-02", "least": -5}),
     ],
 )
 def test_parameters_are_values(
