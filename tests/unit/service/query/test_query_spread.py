@@ -180,6 +180,9 @@ def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
         "SELECT count(*), sum(qty), max(city), count(DISTINCT city) FROM sales WHERE id % 2 = 7",
         "SELECT city, count(*) FROM sales WHERE id % 2 = 7 GROUP BY city",
         "SELECT count(*) FROM sales WHERE kind = 1",
+        "SELECT *, c.name FROM sales s JOIN cities c ON s.city = c.name",
+        "SELECT id, id, id AS id FROM sales WHERE id > 3",
+        'SELECT s.id AS "An id", \'x\' AS "count(*)" FROM default.sales s WHERE "id" > 3',
     ],
 )
 def test_such_queries_are_spread(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str) -> None:
@@ -251,6 +254,24 @@ def test_a_small_query_stays_on_one_node(served: ServedLake) -> None:
     with spread_engine(served, replace(EVERYTHING, spread_bytes=1 << 30)) as (engine, workers):
         answer(engine, "SELECT city, count(*) FROM sales GROUP BY city")
         assert not workers.asked
+
+
+def test_little_is_sent_to_other_nodes(served: ServedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelet.service.query.query_spread._MOST_SENT_BYTES", 100)
+    with spread_engine(served) as (engine, workers):
+        # Buffered rows of the table that is split stay here.
+        assert rows(engine, "SELECT count(id) AS c FROM sales") == [{"c": 400}]
+        assert workers.asked
+        workers.asked.clear()
+        answer(engine, "SELECT s.id, c.people FROM sales s JOIN cities c ON s.city = c.name")
+        workers.own = None
+        assert rows(engine, "SELECT count(id) AS c FROM sales") == [{"c": 400}]
+        assert not workers.asked
+
+
+def test_a_deep_query_is_answered(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
+    sql = f"SELECT id, {' + '.join(['1'] * 150)} AS n FROM sales WHERE id < 5"
+    assert same(answer(spread[0], sql), answer(alone, sql), is_ordered=False)
 
 
 def test_more_rows_than_are_kept_in_memory(
