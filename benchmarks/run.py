@@ -51,6 +51,7 @@ from benchmarks.rounds import REPOSITORY, ContenderError
 from benchmarks.service.measure_batches import measure_batches
 from benchmarks.service.measure_query import measure_query
 from benchmarks.service.measure_single_write import measure_single_write
+from benchmarks.service.measure_spread import measure_spread
 from benchmarks.service.measure_start import measure_start
 from benchmarks.spark.measure_cdc import measure_cdc
 from benchmarks.spark.measure_iceberg_spark import measure_iceberg_spark
@@ -102,6 +103,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "service_write": measure_single_write,
     "service_batches": measure_batches,
     "service_query": measure_query,
+    "service_spread": measure_spread,
     "service_start": measure_start,
 }
 _PACKAGES = ("pyarrow", "numpy", "numba", "pyiceberg", "deltalake", "fastavro", "pyspark")

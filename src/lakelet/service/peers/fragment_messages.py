@@ -66,7 +66,8 @@ def _share_message(table: SandboxTable) -> Any:
 
 
 def _table_of(message: Any, tables: TableRegistry) -> SandboxTable:
-    tables.find(message.name)
+    if tables.try_open(message.name) is None:
+        tables.find(message.name)
     scan = tables.open(message.name).table.scan()
     if table_identity(scan.home) != message.table_identity:
         raise UnavailableError(f"table {message.name!r} is another one here")

@@ -125,7 +125,10 @@ class _RemoteFragment:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
                 raise InvalidError(error.details() or "") from error
-            if error.code() is grpc.StatusCode.UNAVAILABLE:
+            if error.code() is grpc.StatusCode.UNAVAILABLE and "lakelet-code" not in dict(
+                error.trailing_metadata() or ()
+            ):
+                # The connection, not an answer of the node.
                 self._workers.lose(self._node.id)
             raise WorkerLostError(f"{error.code().name} {error.details()}") from error
         except TimeoutError as error:

@@ -12,7 +12,7 @@ from lakelet.sql.distribution.row_expressions import Columns, NotSplitError, che
 from lakelet.sql.query.parse_tree import Node
 
 _PLACES = ("type", "query_location", "query_location_length", "alias")
-_TABLE = frozenset((*_PLACES, "table_name", "qualified_name"))
+_TABLE = frozenset((*_PLACES, "schema_name", "table_name", "qualified_name"))
 _JOIN = frozenset((*_PLACES, "left", "right", "condition", "join_type", "ref_type", "using_columns", "is_implicit"))
 _SIDES = {"INNER": ("left", "right"), "LEFT": ("left",), "SEMI": ("left",), "ANTI": ("left",), "RIGHT": ("right",)}
 

@@ -128,13 +128,13 @@ class SandboxedQuery:
         return () if self._names_hidden(table) else table.hidden
 
     @property
-    def _is_long(self) -> bool:
+    def is_long(self) -> bool:
         """Whether reading its conditions would take longer than what they prune."""
         return len(self.text) > _LONGEST_PRUNED
 
     def count(self) -> SqlResult | None:
         """The result of a plain count, answered from the plan; None for any other query."""
-        if self._is_long or len(self._opened) != 1 or len(self._uses) != 1:
+        if self.is_long or len(self._opened) != 1 or len(self._uses) != 1:
             return None
         (table,) = self._opened.values()
         if table.has_buffered_rows:
@@ -208,7 +208,7 @@ class SandboxedQuery:
 
     def pruning(self, table: SandboxTable) -> tuple[str, ...]:
         """Conditions on a table: of them every needed row satisfies one, if there are any."""
-        if self._is_long:
+        if self.is_long:
             return ()
         fields = self._comparable(table.scan.schema.fields)
         texts = pruning_texts(self._uses_of(table), fields, self.params)

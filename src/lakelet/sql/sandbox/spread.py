@@ -63,6 +63,15 @@ class Work:
     others: tuple[SandboxTable, ...]
     splits: tuple[PlannedSplit, ...]
 
+    @property
+    def sent_bytes(self) -> int:
+        """What memory has of the tables for every node; the rows of the split one are for one node alone."""
+        shares = [
+            replace(self.overlay, rows=None),
+            *(one.share.overlay for one in self.others if one.share is not None),
+        ]
+        return sum(frame.nbytes for one in shares for frame in (one.rows, one.replaced) if frame is not None)
+
     def fragment(self, splits: Sequence[str], *, has_memory: bool) -> Fragment:
         """The part with some splits, and with the rows in memory or without."""
         overlay = self.overlay if has_memory else replace(self.overlay, rows=None)
@@ -100,6 +109,9 @@ class Spread(Protocol):
 
     def is_worthwhile(self, sizes: Sequence[int]) -> bool:
         """Whether a table with splits of these bytes is read by several nodes."""
+
+    def can_take(self, work: Work) -> bool:
+        """Whether what memory has of the tables is little enough to be sent along."""
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.sql.distribution.exchange_types import received, sent
+from lakelet.sql.distribution.parameter_values import with_values
 from lakelet.sql.distribution.split_query import PARTIALS, split_query, splittable_tables
 from lakelet.sql.distribution.tree_nodes import part_name
 from lakelet.sql.engine.engine_errors import Placed
@@ -31,8 +32,6 @@ from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.spread import Gathered, PlannedSplit, Spread, SpreadFailedError, Work, whole
 
 _LOG = logging.getLogger("lakelet.sql.sandbox")
-# Rows in memory of tables of which every node reads all are sent to each of them.
-_MOST_SENT_BYTES = 8 << 20
 _COLUMNS = {"explain_key": pa.string(), "explain_value": pa.string()}
 
 
@@ -73,11 +72,13 @@ def spread_query(query: SandboxedQuery, zone: str | None, spread: Spread, *, is_
     relation = query.bind()
     try:
         bound = _bound(query, zone, chosen, relation)
+    except RecursionError:
+        return None
     except InvalidError as error:
         # Split, it is no query: we have misread a name.
         _LOG.warning("a query runs on one node: %s", error)
         return None
-    if bound is None:
+    if bound is None or not spread.can_take(bound.work):
         return None
     if is_explained:
         return SpreadResult(query.placed, known=_explained(bound, spread))
@@ -99,7 +100,7 @@ def spread_query(query: SandboxedQuery, zone: str | None, spread: Spread, *, is_
 def _chosen(query: SandboxedQuery, spread: Spread) -> _Chosen | None:
     """The table to be shared out, if there is one: of those that can be, the largest."""
     tables = query.tables_by_alias()
-    if tables is None or query.params or not all(_can_travel(table) for table in tables.values()):
+    if tables is None or query.is_long or not all(_can_travel(table) for table in tables.values()):
         return None
     if len(tables) == 1 and all_counted(query.tree, next(iter(tables.values())).count) is not None:
         return None
@@ -124,10 +125,11 @@ def _can_travel(table: SandboxTable) -> bool:
 
 def _bound(query: SandboxedQuery, zone: str | None, chosen: _Chosen, relation: Any) -> _Bound | None:
     tables = query.tables_by_alias()
-    if tables is None:
+    tree = with_values(query.tree, query.params)
+    if tables is None or tree is None:
         return None
     columns = {alias: query.shown_columns(table) for alias, table in tables.items()}
-    split = split_query(query.tree, columns, relation.columns)
+    split = split_query(tree, columns, relation.columns)
     if split is None:
         return None
     space = query.space
@@ -145,20 +147,15 @@ def _bound(query: SandboxedQuery, zone: str | None, chosen: _Chosen, relation: A
     combined = space.relation(combine, None, Placed(combine))
     if list(combined.columns) != list(relation.columns) or list(combined.types) != list(relation.types):
         return None
-    work = _work(query, zone, chosen, sql, empty.schema)
-    return None if work is None else _Bound(work, combine, casts)
+    return _Bound(_work(query, zone, chosen, sql, empty.schema), combine, casts)
 
 
-def _work(query: SandboxedQuery, zone: str | None, chosen: _Chosen, sql: str, schema: pa.Schema) -> Work | None:
+def _work(query: SandboxedQuery, zone: str | None, chosen: _Chosen, sql: str, schema: pa.Schema) -> Work:
     tables = (query.tables_by_alias() or {}).values()
     overlay = chosen.table.overlay()
     others = tuple(
         whole(table, query.pruning(table), query.hidden_columns(table)) for table in tables if table is not chosen.table
     )
-    shares = [overlay, *(other.share.overlay for other in others if other.share is not None)]
-    size = sum(frame.nbytes for one in shares for frame in (one.rows, one.replaced) if frame is not None)
-    if size > _MOST_SENT_BYTES:
-        return None
     table = _without_hidden(query, chosen.table)
     return Work(sql, zone, schema, table, chosen.texts, overlay, others, chosen.splits)
 

@@ -11,9 +11,9 @@ from typing import Any
 import grpc
 import pytest
 
-from lakelet.errors import NotFoundError
+from lakelet.errors import InvalidError, NotFoundError
 from lakelet.protos.message_types import PEER, message_class
-from lakelet.service.access.caller import READ, Caller
+from lakelet.service.access.caller import ANYBODY, READ, Caller
 from lakelet.service.query.query_engine import QueryRequest
 from lakelet.sql.engine.duckdb_engine import ENGINE
 from tests.unit.service.peers.nodes import Node, cluster
@@ -94,6 +94,35 @@ def test_a_worker_that_dies_after_its_first_rows_leaves_none_behind(
     asyncio.run(run())
     assert [one for one in caplog.messages if "node three: a fragment of a query is run elsewhere" in one]
     assert not [one for one in caplog.messages if "runs on one node" in one]
+
+
+@pytest.mark.parametrize("ends_by", ["a request", "its time"])
+def test_the_end_of_a_query_is_the_end_of_its_fragments(tmp_path: Path, ends_by: str) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three"), query_spread_bytes=0) as (_, nodes):
+            await _filled(nodes)
+            begun, ended = asyncio.Event(), asyncio.Event()
+
+            async def endless(message: Any) -> AsyncGenerator[Any]:
+                try:
+                    begun.set()
+                    await asyncio.Event().wait()
+                    yield message
+                finally:
+                    ended.set()
+
+            nodes[2].shared.fragments.run = endless  # type: ignore[method-assign]
+            seconds = None if ends_by == "a request" else 1.0
+            asked = QueryRequest(_SQL, request_id="r", timeout_seconds=seconds)
+            query = asyncio.create_task(nodes[0].service.query_json(asked, ANYBODY))
+            await begun.wait()
+            if ends_by == "a request":
+                await nodes[0].service.cancel_query("r")
+            with pytest.raises(InvalidError, match="cancelled|longer than 1 seconds"):
+                await query
+            await ended.wait()
+
+    asyncio.run(run())
 
 
 def _fragment(sql: str) -> object:

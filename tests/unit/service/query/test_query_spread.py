@@ -15,7 +15,7 @@ import pytest
 
 from lakelet.errors import InvalidError
 from lakelet.service.query.query_engine import QueryEngine, QueryRequest
-from tests.tiers.examples import examples
+from tests.tiers.examples import FIRST_SEED, examples
 from tests.unit.service.query.embedded_workers import EVERYTHING, EmbeddedWorkers, spread_engine
 from tests.unit.service.query.generated_queries import generated
 from tests.unit.service.query.served_lake import USERS, ServedLake, engine_of, row, rows, served_lake
@@ -102,8 +102,8 @@ def spread(served: ServedLake) -> Iterator[tuple[QueryEngine, EmbeddedWorkers]]:
         yield made
 
 
-def answer(engine: QueryEngine, sql: str) -> pa.Table:
-    with engine.run(QueryRequest(sql)) as result:
+def answer(engine: QueryEngine, sql: str, params: Any = None) -> pa.Table:
+    with engine.run(QueryRequest(sql, params)) as result:
         return result.reader().read_all()
 
 
@@ -126,7 +126,7 @@ def same(found: pa.Table, wanted: pa.Table, *, is_ordered: bool) -> bool:
 
 def test_generated_queries_give_the_same_rows(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
     engine, workers = spread
-    rng = random.Random(11)
+    rng = random.Random(11 + FIRST_SEED)
     together = 0
     for _ in range(examples(40)):
         sql, is_ordered = generated(rng)
@@ -180,6 +180,9 @@ def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
         "SELECT count(*), sum(qty), max(city), count(DISTINCT city) FROM sales WHERE id % 2 = 7",
         "SELECT city, count(*) FROM sales WHERE id % 2 = 7 GROUP BY city",
         "SELECT count(*) FROM sales WHERE kind = 1",
+        "SELECT *, c.name FROM sales s JOIN cities c ON s.city = c.name",
+        "SELECT id, id, id AS id FROM sales WHERE id > 3",
+        'SELECT s.id AS "An id", \'x\' AS "count(*)" FROM default.sales s WHERE "id" > 3',
     ],
 )
 def test_such_queries_are_spread(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str) -> None:
@@ -217,6 +220,24 @@ def test_such_queries_run_on_one_node(
     assert not workers.asked
 
 
+@pytest.mark.parametrize(
+    ("sql", "params"),
+    [
+        ("SELECT city, count(*), sum(qty + $1) FROM sales WHERE kind > $1 GROUP BY city", [1]),
+        ("SELECT kind + ? AS more, min(price) FROM sales WHERE city = ? GROUP BY more", [2, "Ulm"]),
+        ("SELECT max(weight * $factor), count($flag) FROM sales WHERE flag = $flag", {"factor": 0.5, "flag": True}),
+        ("SELECT id, $text AS text FROM sales WHERE qty < $most", {"text": "it's", "most": 2**40}),
+        ("SELECT id FROM sales WHERE dt >= $day AND id > $least", {"day": "2026-01-02", "least": -5}),
+    ],
+)
+def test_parameters_are_values(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str, params: Any
+) -> None:
+    engine, workers = spread
+    assert same(answer(engine, sql, params), answer(alone, sql, params), is_ordered=False)
+    assert workers.asked
+
+
 def test_an_error_is_that_of_one_node(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
     engine, workers = spread
     for sql in ("SELECT CAST(city AS BIGINT) AS n FROM sales", "SELECT no_such FROM sales"):
@@ -233,6 +254,24 @@ def test_a_small_query_stays_on_one_node(served: ServedLake) -> None:
     with spread_engine(served, replace(EVERYTHING, spread_bytes=1 << 30)) as (engine, workers):
         answer(engine, "SELECT city, count(*) FROM sales GROUP BY city")
         assert not workers.asked
+
+
+def test_little_is_sent_to_other_nodes(served: ServedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelet.service.query.query_spread._MOST_SENT_BYTES", 100)
+    with spread_engine(served) as (engine, workers):
+        # Buffered rows of the table that is split stay here.
+        assert rows(engine, "SELECT count(id) AS c FROM sales") == [{"c": 400}]
+        assert workers.asked
+        workers.asked.clear()
+        answer(engine, "SELECT s.id, c.people FROM sales s JOIN cities c ON s.city = c.name")
+        workers.own = None
+        assert rows(engine, "SELECT count(id) AS c FROM sales") == [{"c": 400}]
+        assert not workers.asked
+
+
+def test_a_deep_query_is_answered(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
+    sql = f"SELECT id, {' + '.join(['1'] * 150)} AS n FROM sales WHERE id < 5"
+    assert same(answer(spread[0], sql), answer(alone, sql), is_ordered=False)
 
 
 def test_more_rows_than_are_kept_in_memory(
