@@ -169,11 +169,12 @@ def encode(positions: NDArray[np.integer]) -> bytes:
         ordered = np.unique(ordered)
     if len(ordered) and not 0 <= ordered[0] <= ordered[-1] <= MAX_POSITION:
         raise InvalidError(f"positions in a data file go from 0 to {MAX_POSITION}, found {ordered[0]} to {ordered[-1]}")
-    payload = struct.pack(">I", MAGIC_32) + _encode_bitmap(ordered)
+    payload = struct.pack(">I", MAGIC_32) + encode_bitmap(ordered)
     return struct.pack(">I", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
 
 
-def _encode_bitmap(ordered: Positions) -> bytes:
+def encode_bitmap(ordered: Positions) -> bytes:
+    """A Roaring bitmap of ascending positions of 32 bits, in its portable form."""
     begins = np.flatnonzero(np.diff(ordered >> 16, prepend=-1))
     keys = ordered[begins] >> 16
     containers = [_encode_container(part & 0xFFFF) for part in np.split(ordered, begins[1:])] if len(keys) else []
