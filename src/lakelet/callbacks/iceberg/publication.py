@@ -57,7 +57,6 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
     ICEBERG_MANIFEST_COMPRESSION,
     ICEBERG_MANIFEST_LEGACY,
-    ICEBERG_STORAGE,
     TableOptions,
     publishes_iceberg,
 )
@@ -82,7 +81,7 @@ class _Changes:
 
 def publishes(home: TableHome, options: TableOptions) -> bool:
     """Whether commits to this branch are published: those to the main branch of a table that asks for it."""
-    return home.paths.branch == MAIN_BRANCH and publishes_iceberg(options.get(ICEBERG_STORAGE))
+    return home.paths.branch == MAIN_BRANCH and publishes_iceberg(options.raw)
 
 
 def publish(home: TableHome, schema: TableSchema | None = None) -> None:
@@ -108,14 +107,14 @@ def publish_quietly(home: TableHome) -> None:
 
 def withdraw_quietly(home: TableHome, schema: TableSchema) -> None:
     """Remove the Iceberg metadata of a table that is dropped or gets another name; what goes wrong is logged."""
-    folder = PublishedFolder.of(home, TableOptions(schema.options))
     try:
+        folder = PublishedFolder.of(home, TableOptions(schema.options))
         versions = folder.versions()
         if versions and folder.read(versions[-1]) is not None:
             home.store.delete([folder.path(HINT)])
             home.store.delete([*map(folder.version_path, versions), *folder.own_files()])
     except LakeletError as error:
-        _LOG.warning("the Iceberg metadata in %s stays: %s", home.where(folder.folder), error)
+        _LOG.warning("the Iceberg metadata of %s stays: %s", home.where(home.paths.root), error)
 
 
 class Publication:

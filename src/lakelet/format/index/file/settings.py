@@ -80,7 +80,8 @@ class IndexedColumn:
             return bitmap.DEFAULT_BLOCK_BYTES if given is None else POSITIVE_SIZE.convert(given)
         except NotAValueError as error:
             raise InvalidError(
-                f"option 'file-index.{self.index}.{self.name}.index-block-size': expected {POSITIVE_SIZE.expected}, found {given!r}"
+                f"option 'file-index.{self.index}.{self.name}.index-block-size': expected {POSITIVE_SIZE.expected}, "
+                f"found {given!r}"
             ) from error
 
     def _bloom(self) -> tuple[int, float]:
