@@ -174,7 +174,7 @@ class Publication:
 
     def _note_tags(self, metadata: Metadata, number: int) -> None:
         """Give a version that is published the tags that the table has now."""
-        refs = self._refs(metadata["snapshots"], number)
+        refs = self._refs(metadata["snapshots"])
         if refs != metadata.get("refs"):
             self._home.store.put(self._folder.version_path(number), encode_metadata({**metadata, "refs": refs}))
 
@@ -296,14 +296,14 @@ class Publication:
             "sort-orders": [{"order-id": 0, "fields": []}],
             "properties": {},
             "current-snapshot-id": snapshot.id,
-            "refs": self._refs(kept, snapshot.id),
+            "refs": self._refs(kept),
             "snapshots": kept,
             "snapshot-log": [{"snapshot-id": one["snapshot-id"], "timestamp-ms": one["timestamp-ms"]} for one in kept],
         }
 
-    def _refs(self, kept: list[dict[str, Any]], newest: int) -> dict[str, Any]:
-        """The tags of snapshots that are published, and the main branch."""
-        refs: dict[str, Any] = {_MAIN_REF: {"snapshot-id": newest, "type": "branch"}}
+    def _refs(self, kept: list[dict[str, Any]]) -> dict[str, Any]:
+        """The tags of snapshots that are published. The main branch is the current snapshot: Java Paimon would make it a tag."""
+        refs: dict[str, Any] = {}
         by_id = {one["snapshot-id"]: one for one in kept}
         for tag in all_tags(self._home):
             if tag.name != _MAIN_REF and is_made_of(by_id.get(tag.snapshot_id), tag.snapshot):
