@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lakelet.errors import InvalidError
 from lakelet.options.kinds import BOOL, STRING, integer, one_of
 from lakelet.options.option import ACTED, Option, declare
 
@@ -98,17 +99,23 @@ ICEBERG_OPTIONS: tuple[Option[Any], ...] = (
 )
 
 
-def publishes_iceberg(storage: str) -> bool:
-    """Whether a value of `metadata.iceberg.storage` makes Lakelet publish the table."""
-    return storage in ("table-location", "hadoop-catalog")
+def publishes_iceberg(options: Mapping[str, str]) -> bool:
+    """Whether Lakelet publishes a table with these options. A stored value that is none is another engine's matter."""
+    return _value(ICEBERG_STORAGE, options) in ("table-location", "hadoop-catalog")
 
 
 def keeps_iceberg_metadata(options: Mapping[str, str]) -> bool:
     """Whether a table with these options is published, and the Iceberg metadata lies in its own folder."""
-    storage = options.get(ICEBERG_STORAGE.name)
-    if storage is None or not publishes_iceberg(ICEBERG_STORAGE.parse(storage)):
+    if not publishes_iceberg(options):
         return False
-    location = options.get(ICEBERG_STORAGE_LOCATION.name)
-    if location is None:
-        return ICEBERG_STORAGE.parse(storage) == "table-location"
-    return ICEBERG_STORAGE_LOCATION.parse(location) == "table-location"
+    return (_value(ICEBERG_STORAGE_LOCATION, options) or _value(ICEBERG_STORAGE, options)) == "table-location"
+
+
+def _value(option: Option[Any], options: Mapping[str, str]) -> object:
+    text = options.get(option.name)
+    if text is None:
+        return option.default
+    try:
+        return option.parse(text)
+    except InvalidError:
+        return None

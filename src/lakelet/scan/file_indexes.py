@@ -1,6 +1,6 @@
 """Leave out files by their indexes: those in which a value that is asked for cannot be.
 
-A file's indexes are in its manifest entry, or in a file beside it. They are asked about equality alone, under the names and
+A file's indexes are in its manifest entry, or in a file beside it. They are asked about equality and NULL, under the names and
 types that columns had when the file was written; a column of another type since is not asked about. An index that is missing
 or cannot be read leaves nothing out.
 """
@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.errors import CorruptionError, NotFoundError
+from lakelet.format.index.file.bitmap import NAME as BITMAP
+from lakelet.format.index.file.bitmap import BitmapIndex, has_bitmap
 from lakelet.format.index.file.bloom import NAME as BLOOM
 from lakelet.format.index.file.bloom import BloomFilterIndex
 from lakelet.format.index.file.container import decode_indexes
@@ -27,7 +29,7 @@ from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Atomic, Field, with_nullable
 from lakelet.options import FILE_INDEX_READ_ENABLED, TableOptions
-from lakelet.predicate.tree import And, Comparison, InList, Or, Predicate, columns, normalise
+from lakelet.predicate.tree import And, Comparison, InList, IsNull, Or, Predicate, columns, normalise
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
@@ -103,7 +105,7 @@ class FileIndexes:
         for name in columns(self.where):
             now = self.schema.field(name)
             then = before.get(now.id)
-            if then is None or not is_hashed(now.type):
+            if then is None or not (is_hashed(now.type) or has_bitmap(now.type)):
                 continue
             if with_nullable(then.type, True) == with_nullable(now.type, True):
                 stored[name] = then
@@ -127,25 +129,62 @@ class _File:
                 return any(self.may_match(term) for term in terms)
             case Comparison(column, "=", literal):
                 return self._may_hold(column, looked_for(literal))
+            case Comparison(column, "<>", literal):
+                return self._may_hold_others(column, looked_for(literal))
             case InList(column, values, False):
-                there = values.drop_null()
-                if not len(there):
-                    return False
-                if pa.types.is_floating(there.type):
-                    there = pa.concat_arrays([looked_for(value) for value in there])
-                return self._may_hold(column, there)
+                return self._may_hold(column, _all_looked_for(values.drop_null()))
+            case InList(column, values, True):
+                return not values.null_count and self._may_hold_others(column, _all_looked_for(values))
+            case IsNull(column, negated):
+                return self._may_be_null(column, negated)
         return True
 
-    def _may_hold(self, column: str, values: pa.Array) -> bool:
+    def _found(self, column: str) -> tuple[Atomic, dict[str, bytes | None]] | None:
         field = self.stored.get(column)
         if field is None or not isinstance(field.type, Atomic):
+            return None
+        return field.type, self.indexes.get(field.name, {})
+
+    def _may_hold(self, column: str, values: pa.Array) -> bool:
+        """Whether a row may have one of the values."""
+        found = self._found(column)
+        if not len(values) or found is None:
+            return bool(len(values))
+        data_type, indexes = found
+        # Without any bytes an index says that all values of the column are NULL.
+        if BITMAP in indexes:
+            data = indexes[BITMAP]
+            if data is None or not BitmapIndex.of(data, data_type, where=self.where).may_hold(values):
+                return False
+        if BLOOM in indexes:
+            data = indexes[BLOOM]
+            return data is not None and BloomFilterIndex.of(data, where=self.where).may_hold(values, data_type)
+        return True
+
+    def _may_hold_others(self, column: str, values: pa.Array) -> bool:
+        """Whether a row may have a value that is none of these."""
+        found = self._found(column)
+        if found is None or found[1].get(BITMAP) is None:
             return True
-        found = self.indexes.get(field.name, {})
-        if BLOOM not in found:
+        data = found[1][BITMAP]
+        assert data is not None
+        return BitmapIndex.of(data, found[0], where=self.where).may_hold_others(values)
+
+    def _may_be_null(self, column: str, negated: bool) -> bool:
+        """Whether a row may be NULL; or, `negated`, may not."""
+        found = self._found(column)
+        if found is None or found[1].get(BITMAP) is None:
             return True
-        data = found[BLOOM]
-        # Without any bytes the index says that all values of the column are NULL.
-        return data is not None and BloomFilterIndex.of(data, where=self.where).may_hold(values, field.type)
+        data = found[1][BITMAP]
+        assert data is not None
+        index = BitmapIndex.of(data, found[0], where=self.where)
+        return index.count > 0 if negated else index.has_null
+
+
+def _all_looked_for(values: pa.Array) -> pa.Array:
+    if not len(values) or not pa.types.is_floating(values.type):
+        return values
+    return pa.concat_arrays([looked_for(value) for value in values])
 
 
 def _asks(condition: Predicate) -> bool:
@@ -153,7 +192,7 @@ def _asks(condition: Predicate) -> bool:
     match condition:
         case And(terms) | Or(terms):
             return any(_asks(term) for term in terms)
-        case Comparison(_, "=", _) | InList(_, _, False):
+        case Comparison(_, "=" | "<>", _) | InList() | IsNull():
             return True
     return False
 

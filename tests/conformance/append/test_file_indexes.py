@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from typing import Any
 
 import pytest
@@ -32,6 +33,12 @@ BLOOM = {"file-index.bloom-filter.columns": ", ".join(NAMES)} | {
     for name in NAMES
     for key, value in (("items", "200"), ("fpp", "0.01"))
 }
+BITMAP = {
+    "file-index.bitmap.columns": ", ".join(name for name in [*NAMES, "yes"] if name != "raw"),
+    # Several blocks of values.
+    "file-index.bitmap.text.index-block-size": "200 b",
+    "file-index.bitmap.big.index-block-size": "64 b",
+}
 BEGIN = dt.datetime(1969, 12, 20, 1, 2, 3, 456789)
 
 
@@ -59,6 +66,14 @@ def rows(start: int) -> Rows:
     return made
 
 
+def marked(start: int) -> Rows:
+    """The rows, with values that several rows have."""
+    return [
+        {**row, "yes": [True, False, None][place % 3], "tiny": place % 4, "double": [0.0, -0.0, 1.5][place % 3]}
+        for place, row in enumerate(rows(start))
+    ]
+
+
 def indexes(warehouse: Warehouse, name: str) -> list[dict[str, dict[str, bytes | None]]]:
     found = []
     for _, file in warehouse.table(name).files():
@@ -79,6 +94,14 @@ def warehouse(java_paimon: Any, tmp_path_factory: pytest.TempPathFactory) -> War
             made.create(LAKELET, name, COLUMNS, options={**BLOOM, "file-index.in-manifest-threshold": threshold})
             for start in range(3):
                 made.write(writer, name, rows(start))
+    columns = [*COLUMNS, ("yes", "BOOLEAN")]
+    for writer in (LAKELET, JAVA):
+        made.create(LAKELET, f"{writer}_bitmap", columns, options={**BITMAP, "file-index.in-manifest-threshold": "1 b"})
+        for start in range(3):
+            made.write(writer, f"{writer}_bitmap", marked(start))
+    made.create(JAVA, "java_bitmap_1", columns, options={**BITMAP, "file-index.bitmap.text.version": "1"})
+    for start in range(3):
+        made.write(JAVA, "java_bitmap_1", marked(start))
     return made
 
 
@@ -109,3 +132,40 @@ def test_each_prunes_by_the_others(warehouse: Warehouse, name: str) -> None:
         # Java leaves out files, and rows where an index says which match.
         assert len(found) < len(everything)
         assert [row["id"] for row in found if row[column] == expected[0][column]] == [row["id"] for row in expected]
+
+
+@pytest.mark.parametrize("name", ["lakelet_bitmap", "java_bitmap", "java_bitmap_1"])
+def test_each_prunes_by_the_others_bitmaps(warehouse: Warehouse, name: str) -> None:
+    table = warehouse.table(name)
+    everything = [row for start in range(3) for row in marked(start)]
+    for column in [*NAMES, "yes"]:
+        if column in ("raw", "zoned"):
+            continue
+        values = {repr(row[column]): row[column] for row in everything}
+        for value in [*values.values()][:7]:
+            text = spelled(column, value)
+            found = table.scan(where=f"{column} IS NULL" if value is None else f"{column} = {text}").to_arrow()
+            assert found.num_rows == sum(is_same(row[column], value) for row in everything), (column, value)
+    files = {where: table.scan(where=where).plan().files for where in ("id = -40", "text = 'nowhere'", "tiny <> 9")}
+    assert files == {"id = -40": 1, "text = 'nowhere'": 0, "tiny <> 9": 3}
+    for column, literal in (("id", -40), ("tiny", 3), ("text", "é" * 10 + "10")):
+        found = warehouse.java.read(warehouse.folder, f"{DATABASE}.{name}", filters=[f"{column} = {literal}"])
+        # Java reads the rows that the bitmaps name, and no others.
+        expected = [row["id"] for row in everything if row[column] == literal]
+        assert sorted(map(str, (row["id"] for row in found))) == sorted(map(str, expected)), column
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Equality of the table: NULL was asked for by name, and NaN equals itself."""
+    return one == other or (
+        isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other)
+    )
+
+
+def spelled(column: str, value: Any) -> str:
+    """A literal of SQL."""
+    kinds = {"day": "DATE", "clock": "TIME", "ms": "TIMESTAMP", "us": "TIMESTAMP"}
+    if isinstance(value, float) and math.isnan(value):
+        return "CAST('NaN' AS DOUBLE)"
+    text = str(value)
+    return f"{kinds[column]} '{text}'" if column in kinds else f"'{text}'" if isinstance(value, str) else text

@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table import StaticTable
 
 import lakelet
 from lakelet.catalog.lake import Lake
 from lakelet.table.table import Table
 from tests.conformance.iceberg_spark.client import IcebergSpark
+from tests.conformance.tables import JAVA, LAKELET, Warehouse
 
 COLUMNS = [
     ("id", "BIGINT NOT NULL"),
@@ -99,3 +101,29 @@ def test_spark_reads_a_published_catalog(iceberg_spark: IcebergSpark, lake: Lake
     table.compact(full=True)
     found = iceberg_spark.sql(tmp_path, "SELECT * FROM published.d.t ORDER BY id")
     same(found, table)
+
+
+def test_java_and_lakelet_publish_in_turn(java_paimon: Any, tmp_path: Path) -> None:
+    """Each continues what the other has published, or begins anew."""
+    warehouse = Warehouse(tmp_path, java_paimon, None)  # type: ignore[arg-type]
+    options = {
+        "metadata.iceberg.storage": "hadoop-catalog",
+        "metadata.iceberg.manifest-compression": "deflate",
+        "metadata.iceberg.compaction.max.file-num": "3",
+        "metadata.iceberg.compaction.min.file-num": "2",
+    }
+    columns = [("id", "INT"), ("s", "STRING"), ("week", "DATE"), ("part", "STRING")]
+    warehouse.create(LAKELET, "t", columns, partitioned_by=["part", "week"], options=options)
+    folder = tmp_path / "iceberg" / "db" / "t" / "metadata"
+    day = dt.date(2024, 1, 8)
+
+    def rows_from(start: int) -> list[dict[str, Any]]:
+        return [{"id": n, "s": f"s{n}", "week": day, "part": f"p{n % 2}"} for n in range(start, start + 4)]
+
+    for turn, writer in enumerate([LAKELET, JAVA, JAVA, LAKELET, LAKELET, JAVA, LAKELET]):
+        overwrite = turn in (2, 4, 5)
+        warehouse.write(writer, "t", rows_from(10 * turn)[: 2 if overwrite else 4], overwrite=overwrite)
+        number = (folder / "version-hint.text").read_text()
+        found = StaticTable.from_metadata(str(folder / f"v{number}.metadata.json")).scan().to_arrow()
+        expected = warehouse.table("t").scan().to_arrow()
+        assert found.sort_by("id").to_pylist() == expected.sort_by("id").to_pylist(), (turn, writer)

@@ -68,6 +68,26 @@ def test_files_are_left_out_by_equality(store: MemoryStore, lake: Lake, threshol
     assert found(table, "id = 17") == (3, 1)
 
 
+def test_bitmaps_know_values_and_nulls(lake: Lake) -> None:
+    options = {"file-index.bitmap.columns": "n,s,d", "file-index.bitmap.s.index-block-size": "40 b"}
+    table = lake.create_table("d.t", COLUMNS, options={**options, "write-only": "true"})
+    for file in range(3):
+        table.write(
+            [{**row(file), "s": f"s{file % 3}-{i}", "n": None if file == 2 else file, "d": -0.0} for i in range(9)]
+        )
+    assert found(table, "n = 1") == (1, 9)
+    assert found(table, "n <> 1") == (1, 9)
+    assert found(table, "n NOT IN (0, 1)") == (0, 0)
+    assert found(table, "n IS NULL") == (1, 9)
+    assert found(table, "n IS NOT NULL") == (2, 18)
+    assert found(table, "d = 0") == (3, 27)
+    assert found(table, "d <> 0") == (0, 0)
+    for file in range(3):
+        for i in range(9):
+            assert found(table, f"s = 's{file}-{i}'") == (1, 1)
+    assert found(table, "s IN ('s0-9', 's3-0', '')") == (0, 0)
+
+
 def test_an_older_version_of_a_key_is_never_shown(lake: Lake) -> None:
     table = table_of(lake, keyed=True)
     assert found(table, "id = 17")[1] == 1
@@ -129,7 +149,10 @@ def test_files_beside_data_files_live_and_die_with_them(store: MemoryStore, lake
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"file-index.bitmap.columns": "id"}, "an index of the type bitmap is not written"),
+        ({"file-index.bsi.columns": "id"}, "an index of the type bsi is not written"),
+        ({"file-index.bitmap.columns": "p"}, r"takes no column of DECIMAL\(9, 2\)"),
+        ({"file-index.bitmap.columns": "id", "file-index.bitmap.id.version": "1"}, "expected 2"),
+        ({"file-index.bitmap.columns": "id", "file-index.bitmap.id.index-block-size": "x"}, "found 'x'"),
         ({"file-index.range-bitmap.columns": "id"}, "range-bitmap is not written"),
         ({"file-index.blom-filter.columns": "id"}, "'blom-filter' is no type of file index"),
         ({f"{INDEX}.columns": "idd"}, "there is no column 'idd'; did you mean id"),

@@ -4,13 +4,13 @@
     manifest list  {manifest_path, manifest_length, counts, partitions [{bounds}], …}             one per manifest
 
 Field ids are those of the Iceberg specification, by which readers find the columns; the schemas carry them as `field-id`.
-Partition values are the columns `p0`, `p1`, … of `data_file.partition`, whatever the table calls them, for Avro's names are
-narrower.
+Java Paimon finds them by name, so that partition values are called as in the table, unless Avro has no such name.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,6 +47,7 @@ _ARROW = {
     "string": pa.string(),
     "bytes": pa.binary(),
 }
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _BOUNDED = {"int": "<i", "long": "<q"}
 
 
@@ -74,7 +75,7 @@ class ManifestCodec:
         self._schema = schema
         self._compression = {"zstd": "zstandard"}.get(compression, compression)
         self._partition = [_avro_type(field.type) for field in schema.partition_fields]
-        self._entry = _entry_schema(self._partition)
+        self._entry = _entry_schema(partition_names(schema), self._partition)
         self._list = _list_schema(legacy=legacy)
         self._legacy = legacy
         self.entry_type = pa.struct([_arrow_field(field) for field in self._entry["fields"]])
@@ -179,7 +180,7 @@ def _summary(values: pa.Array, avro: Any) -> dict[str, Any]:
             low, high = _bound(ends["min"], avro), _bound(ends["max"], avro)
     return {
         "contains_null": values.null_count > 0,
-        "contains_nan": None,
+        "contains_nan": False,
         "lower_bound": low,
         "upper_bound": high,
     }
@@ -227,8 +228,17 @@ def _id_map(number: int, name: str, key: int, value: int, kind: str) -> dict[str
     return _optional(number, name, {"type": "array", "items": pair, "logicalType": "map"})
 
 
-def _entry_schema(partition: Sequence[Any]) -> dict[str, Any]:
-    values = [_optional(FIRST_PARTITION_ID + place, f"p{place}", kind) for place, kind in enumerate(partition)]
+def partition_names(schema: TableSchema) -> list[str]:
+    """The names of partition values in manifests: those of the columns, or `p0`, `p1`, … where one of them is no name in Avro."""
+    names = list(schema.partition_keys)
+    return names if all(map(_NAME.fullmatch, names)) else [f"p{place}" for place in range(len(names))]
+
+
+def _entry_schema(names: Sequence[str], partition: Sequence[Any]) -> dict[str, Any]:
+    values = [
+        _optional(FIRST_PARTITION_ID + place, name, kind)
+        for place, (name, kind) in enumerate(zip(names, partition, strict=True))
+    ]
     file = [
         _required(134, "content", "int"),
         _required(100, "file_path", "string"),

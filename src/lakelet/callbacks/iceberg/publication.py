@@ -57,7 +57,6 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
     ICEBERG_MANIFEST_COMPRESSION,
     ICEBERG_MANIFEST_LEGACY,
-    ICEBERG_STORAGE,
     TableOptions,
     publishes_iceberg,
 )
@@ -82,7 +81,7 @@ class _Changes:
 
 def publishes(home: TableHome, options: TableOptions) -> bool:
     """Whether commits to this branch are published: those to the main branch of a table that asks for it."""
-    return home.paths.branch == MAIN_BRANCH and publishes_iceberg(options.get(ICEBERG_STORAGE))
+    return home.paths.branch == MAIN_BRANCH and publishes_iceberg(options.raw)
 
 
 def publish(home: TableHome, schema: TableSchema | None = None) -> None:
@@ -108,14 +107,14 @@ def publish_quietly(home: TableHome) -> None:
 
 def withdraw_quietly(home: TableHome, schema: TableSchema) -> None:
     """Remove the Iceberg metadata of a table that is dropped or gets another name; what goes wrong is logged."""
-    folder = PublishedFolder.of(home, TableOptions(schema.options))
     try:
+        folder = PublishedFolder.of(home, TableOptions(schema.options))
         versions = folder.versions()
         if versions and folder.read(versions[-1]) is not None:
             home.store.delete([folder.path(HINT)])
             home.store.delete([*map(folder.version_path, versions), *folder.own_files()])
     except LakeletError as error:
-        _LOG.warning("the Iceberg metadata in %s stays: %s", home.where(folder.folder), error)
+        _LOG.warning("the Iceberg metadata of %s stays: %s", home.where(home.paths.root), error)
 
 
 class Publication:
@@ -175,7 +174,7 @@ class Publication:
 
     def _note_tags(self, metadata: Metadata, number: int) -> None:
         """Give a version that is published the tags that the table has now."""
-        refs = self._refs(metadata["snapshots"], number)
+        refs = self._refs(metadata["snapshots"])
         if refs != metadata.get("refs"):
             self._home.store.put(self._folder.version_path(number), encode_metadata({**metadata, "refs": refs}))
 
@@ -297,14 +296,14 @@ class Publication:
             "sort-orders": [{"order-id": 0, "fields": []}],
             "properties": {},
             "current-snapshot-id": snapshot.id,
-            "refs": self._refs(kept, snapshot.id),
+            "refs": self._refs(kept),
             "snapshots": kept,
             "snapshot-log": [{"snapshot-id": one["snapshot-id"], "timestamp-ms": one["timestamp-ms"]} for one in kept],
         }
 
-    def _refs(self, kept: list[dict[str, Any]], newest: int) -> dict[str, Any]:
-        """The tags of snapshots that are published, and the main branch."""
-        refs: dict[str, Any] = {_MAIN_REF: {"snapshot-id": newest, "type": "branch"}}
+    def _refs(self, kept: list[dict[str, Any]]) -> dict[str, Any]:
+        """The tags of snapshots that are published. The main branch is the current snapshot: Java Paimon would make it a tag."""
+        refs: dict[str, Any] = {}
         by_id = {one["snapshot-id"]: one for one in kept}
         for tag in all_tags(self._home):
             if tag.name != _MAIN_REF and is_made_of(by_id.get(tag.snapshot_id), tag.snapshot):

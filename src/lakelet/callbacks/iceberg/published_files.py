@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from lakelet.callbacks.iceberg.manifest_files import partition_names
 from lakelet.callbacks.iceberg.published_schema import unreadable_column
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import CorruptionError, InvalidError
@@ -38,6 +39,7 @@ class FileDescriber:
         self._schema = schema
         self._versions = SchemaVersions(home, {schema.id: schema})
         self._folders = PartitionFolders(home.paths, schema)
+        self._partition_names = partition_names(schema)
         self._partitions: dict[bytes, dict[str, Any]] = {}
         self._readable = {schema.id}
         self._now = {field.id: field for field in schema.fields}
@@ -83,7 +85,7 @@ class FileDescriber:
         if found is None:
             fields = self._schema.partition_fields
             values = decode_row(partition, [field.type for field in fields]) if fields else ()
-            found = {f"p{place}": stored_value(value) for place, value in enumerate(values)}
+            found = {name: stored_value(value) for name, value in zip(self._partition_names, values, strict=True)}
             self._partitions[partition] = found
         return found
 

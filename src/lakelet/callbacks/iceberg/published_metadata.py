@@ -82,12 +82,14 @@ class PublishedFolder:
             location = found["location"]
         except (NotFoundError, ValueError, KeyError, TypeError):
             return None
+        if not isinstance(found, dict):
+            return None
         if location != self.location and not self._is_of_ours(found):
             raise InvalidError(
                 f"{self.home.where(path)} belongs to another Iceberg table: expected the location {self.location}, "
                 f"found {location}"
             )
-        return found if location == self.location else None
+        return found if location == self.location and _is_whole(found) else None
 
     @property
     def location(self) -> str:
@@ -111,7 +113,25 @@ class PublishedFolder:
     @staticmethod
     def _is_of_ours(found: Mapping[str, Any]) -> bool:
         """Whether a table of ours, which was renamed since, was published by it."""
-        return any(MADE_OF in one.get("summary", {}) for one in found.get("snapshots", ()))
+        try:
+            return any(MADE_OF in one.get("summary", {}) for one in found.get("snapshots", ()))
+        except (AttributeError, TypeError):
+            return False
+
+
+def _is_whole(found: Mapping[str, Any]) -> bool:
+    """Whether metadata has what the next version is made of."""
+    try:
+        snapshots = found["snapshots"]
+        ids = [(int(one["snapshot-id"]), int(one["timestamp-ms"]), str(one["manifest-list"])) for one in snapshots]
+        schemas = {
+            one["schema-id"]: {int(field["id"]): field["type"] for field in one["fields"]} for one in found["schemas"]
+        }
+        known = all(isinstance(one.get("summary", {}), dict) and "schema-id" in one for one in snapshots)
+        whole = isinstance(found["table-uuid"], str) and found["current-schema-id"] in schemas
+        return known and whole and bool(ids) and found["current-snapshot-id"] == ids[-1][0]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
 
 
 def encode_metadata(metadata: Mapping[str, Any]) -> bytes:

@@ -66,7 +66,7 @@ def check_published(schema: TableSchema) -> None:
     storage = options.get(ICEBERG_STORAGE)
     if storage == "disabled":
         return
-    if not publishes_iceberg(storage):
+    if not publishes_iceberg(schema.options):
         raise InvalidError(
             f"option '{ICEBERG_STORAGE.name}': {storage} is not published to; expected table-location or hadoop-catalog"
         )
@@ -94,9 +94,7 @@ def check_published(schema: TableSchema) -> None:
 
 def check_readable_change(old: TableSchema, new: TableSchema) -> None:
     """InvalidError where a published table would get a type as which Iceberg's readers cannot read its older files."""
-    if publishes_iceberg(TableOptions(old.options).get(ICEBERG_STORAGE)) and publishes_iceberg(
-        TableOptions(new.options).get(ICEBERG_STORAGE)
-    ):
+    if publishes_iceberg(old.options) and publishes_iceberg(new.options):
         unreadable = unreadable_column(old, new)
         if unreadable is not None:
             raise InvalidError(

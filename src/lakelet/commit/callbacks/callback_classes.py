@@ -31,7 +31,6 @@ from lakelet.options import (
     CALLBACKS_ALLOW,
     COMMIT_CALLBACK_PARAM,
     COMMIT_CALLBACKS,
-    ICEBERG_STORAGE,
     TAG_CALLBACK_PARAM,
     TAG_CALLBACKS,
     TableOptions,
@@ -88,13 +87,13 @@ _ICEBERG_TAGS = CallbackClass(f"{_ICEBERG}.IcebergTagCallback", f"{_ICEBERG}.Ice
 def commit_classes(options: TableOptions) -> tuple[CallbackClass, ...]:
     """The commit callbacks of a table, each once: those its options imply, then in the order of the option."""
     named = _named(options, COMMIT_CALLBACKS, COMMIT_CALLBACK_PARAM)
-    return (_ICEBERG_COMMITS, *named) if publishes_iceberg(options.get(ICEBERG_STORAGE)) else named
+    return (_ICEBERG_COMMITS, *named) if publishes_iceberg(options.raw) else named
 
 
 def tag_classes(options: TableOptions) -> tuple[CallbackClass, ...]:
     """The tag callbacks of a table, each once: those its options imply, then in the order of the option."""
     named = _named(options, TAG_CALLBACKS, TAG_CALLBACK_PARAM)
-    return (_ICEBERG_TAGS, *named) if publishes_iceberg(options.get(ICEBERG_STORAGE)) else named
+    return (_ICEBERG_TAGS, *named) if publishes_iceberg(options.raw) else named
 
 
 def _named(options: TableOptions, listed: Option[str], arguments: Option[str | None]) -> tuple[CallbackClass, ...]:

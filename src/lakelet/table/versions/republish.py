@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.errors import LakeletError
-from lakelet.options import ICEBERG_STORAGE, TableOptions, keeps_iceberg_metadata, publishes_iceberg
+from lakelet.options import keeps_iceberg_metadata, publishes_iceberg
 from lakelet.storage.home import TableHome
 
 
 def republish(home: TableHome) -> None:
     """Publish the newest version of a published table. What goes wrong is logged: the next commit makes up for it."""
-    if publishes_iceberg(TableOptions(latest_schema(home).options).get(ICEBERG_STORAGE)):
+    try:
+        schema = latest_schema(home)
+    except LakeletError:
+        return
+    if publishes_iceberg(schema.options):
         from lakelet.callbacks.iceberg.publication import publish_quietly  # noqa: PLC0415 - for those tables only.
 
         publish_quietly(home)
@@ -24,8 +28,7 @@ def withdraw(home: TableHome) -> None:
     except LakeletError:
         # A damaged table can be dropped, too.
         return
-    options = TableOptions(schema.options)
-    if publishes_iceberg(options.get(ICEBERG_STORAGE)) and not keeps_iceberg_metadata(schema.options):
+    if publishes_iceberg(schema.options) and not keeps_iceberg_metadata(schema.options):
         from lakelet.callbacks.iceberg.publication import withdraw_quietly  # noqa: PLC0415 - for those tables only.
 
         withdraw_quietly(home, schema)

@@ -2,6 +2,7 @@
 
     file-index.bloom-filter.columns   = user, address
     file-index.bloom-filter.user.items = 50000
+    file-index.bitmap.columns         = country
 
 An index that Lakelet does not write is refused when a table is created or altered. A table that another engine made with one
 is written without it: indexes only say which files may be left out.
@@ -13,18 +14,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lakelet.errors import InvalidError
-from lakelet.format.index.file import bloom
+from lakelet.format.index.file import bitmap, bloom
+from lakelet.format.index.file.bitmap import BitmapWriter, has_bitmap
 from lakelet.format.index.file.bloom import BloomWriter
 from lakelet.format.index.file.values import is_hashed
 from lakelet.model.near_names import nearest
 from lakelet.model.types import Atomic, DataType, Field
 from lakelet.options import FILE_INDEX_SETTING, TableOptions
+from lakelet.options.kinds import POSITIVE_SIZE, NotAValueError
 
 _COLUMNS = "columns"
 _OTHERS = ("read.enabled", "in-manifest-threshold")
-_PARAMETERS = {bloom.NAME: ("items", "fpp")}
+_PARAMETERS = {bloom.NAME: ("items", "fpp"), bitmap.NAME: ("version", "index-block-size")}
+_WRITTEN = " or ".join(_PARAMETERS)
+_TAKES = {bloom.NAME: is_hashed, bitmap.NAME: has_bitmap}
 # Paimon's index types that are read and written by Java alone.
-_FOREIGN = ("bitmap", "range-bitmap", "bsi")
+_FOREIGN = ("range-bitmap", "bsi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +41,21 @@ class IndexedColumn:
     index: str
     parameters: dict[str, str] = field(default_factory=dict)
 
-    def writer(self) -> BloomWriter:
+    def writer(self) -> BloomWriter | BitmapWriter:
         """A new writer of the index."""
         assert isinstance(self.type, Atomic)
+        if self.index == bitmap.NAME:
+            return BitmapWriter(self.type, self._block_bytes())
         return BloomWriter(self.type, *self._bloom())
 
     def check(self) -> None:
         """InvalidError where the index cannot be written."""
         option = f"option 'file-index.{self.index}.{_COLUMNS}'"
         if self.index in _FOREIGN:
-            raise InvalidError(f"{option}: an index of the type {self.index} is not written; expected {bloom.NAME}")
-        if self.index != bloom.NAME:
-            raise InvalidError(f"{option}: {self.index!r} is no type of file index; expected {bloom.NAME}")
-        if not is_hashed(self.type):
+            raise InvalidError(f"{option}: an index of the type {self.index} is not written; expected {_WRITTEN}")
+        if self.index not in _PARAMETERS:
+            raise InvalidError(f"{option}: {self.index!r} is no type of file index; expected {_WRITTEN}")
+        if not _TAKES[self.index](self.type):
             raise InvalidError(f"{option}: a {self.index} index takes no column of {self.type}, as {self.name!r} is")
         for parameter in self.parameters:
             if parameter not in _PARAMETERS[self.index]:
@@ -56,7 +63,26 @@ class IndexedColumn:
                 raise InvalidError(
                     f"option 'file-index.{self.index}.{self.name}.{parameter}': expected one of {expected}"
                 )
-        self._bloom()
+        if self.index == bitmap.NAME:
+            self._block_bytes()
+        else:
+            self._bloom()
+
+    def _block_bytes(self) -> int:
+        version = self.parameters.get("version", "2")
+        if version != "2":
+            raise InvalidError(
+                f"option 'file-index.{self.index}.{self.name}.version': expected 2, the version that is written, "
+                f"found {version}"
+            )
+        given = self.parameters.get("index-block-size")
+        try:
+            return bitmap.DEFAULT_BLOCK_BYTES if given is None else POSITIVE_SIZE.convert(given)
+        except NotAValueError as error:
+            raise InvalidError(
+                f"option 'file-index.{self.index}.{self.name}.index-block-size': expected {POSITIVE_SIZE.expected}, "
+                f"found {given!r}"
+            ) from error
 
     def _bloom(self) -> tuple[int, float]:
         prefix = f"option 'file-index.{self.index}.{self.name}"

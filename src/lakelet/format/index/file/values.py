@@ -35,6 +35,8 @@ def is_bytes(data_type: Atomic) -> bool:
 def index_numbers(values: pa.Array, data_type: Atomic) -> Numbers:
     """The numbers of a column's values, none of which is NULL."""
     kind = data_type.kind
+    if kind is Kind.BOOLEAN:
+        values = values.cast(pa.int8())
     if kind in FLOATS:
         return _bits(values.to_numpy(zero_copy_only=False))
     if kind in TIMESTAMPS:
