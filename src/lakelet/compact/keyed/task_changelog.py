@@ -1,7 +1,7 @@
 """The changelog of a compaction: of every key that rises to the reported level the row before and the row after.
 
     files below the reported level   k1' k3 k5⁻       read once, merged with each other, in key order
-    files on it and above            k1  k2 k4 k5     merged likewise; of keys that rise only, few of them looked up
+    files on it and above            k1  k2 k4 k5     merged likewise; looked up by key where few keys rise
     ────────────────────────────────────────────
     changelog                        -U k1  +U k1'  +I k3  -D k5
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +47,14 @@ from lakelet.options import (
 )
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.changes.changed_values import changed_values
+from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.merge.merge_reader import MergeReader
 from lakelet.storage.home import TableHome
 
 Places = NDArray[np.int64]
 _GROUP_ROWS = 128 * 1024
+# A lookup costs about as much as reading this many rows in order.
+LOOKUP_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,21 @@ class TaskChangelog:
 
     def _changes(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
         """The changes in key order, the row before an update in front of the row after it."""
-        stored = _SoughtRows(self._rows(known), self._keys)
+        stored = self._stored(rising, known)
         for batch in self._rows(rising):
             keys = self._keys(batch)
-            changes = self._compared(keys, stored.of(keys), batch)
+            changes = self._compared(keys, stored.of(keys, batch), batch)
             if changes.num_rows:
                 yield changes
+
+    def _stored(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> _StoredRows:
+        """The rows of the known files: looked up where that costs less than reading them."""
+        few = sum(file.row_count for file in rising) * LOOKUP_ROWS <= sum(file.row_count for file in known)
+        if few and isinstance(MergeSpec.of(self.schema).engine, SelectEngine):
+            return _LookedUpRows(
+                PointReader(self.home, self.schema, self.schema.names, self.schema_of), self._split(known)
+            )
+        return _SoughtRows(self._rows(known), self._keys)
 
     def _compared(self, keys: pa.Array, before: pa.RecordBatch | None, coming: pa.RecordBatch) -> pa.RecordBatch:
         after = coming if before is None else self._merged(before, coming)
@@ -158,8 +171,11 @@ class TaskChangelog:
             versions=True,
             drop_deletes=False,
         )
+        return reader.batches([self._split(files)])
+
+    def _split(self, files: Sequence[DataFile]) -> Split:
         task = self.task
-        split = Split(
+        return Split(
             task.snapshot_id,
             task.partition,
             task.bucket,
@@ -169,19 +185,38 @@ class TaskChangelog:
             tuple(task.vectors.get(file.name) for file in files),
             needs_merge=True,
         )
-        return reader.batches([split])
+
+
+class _StoredRows(Protocol):
+    """The rows of the state before, retracts among them."""
+
+    def of(self, keys: pa.Array, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+        """The rows of keys that ascend from call to call, in their order, None where there are none; `coming` are the rows
+        that have these keys."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedUpRows:
+    """The rows of files in which the keys are looked up."""
+
+    reader: PointReader
+    split: Split
+
+    def of(self, keys: pa.Array, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+        return self.reader.stored(self.split, pa.Table.from_batches([coming])) if len(keys) else None
 
 
 class _SoughtRows:
-    """The rows of keys that are asked for in ascending order, out of a stream in key order."""
+    """The rows of keys out of a stream in key order."""
 
     def __init__(self, rows: Iterator[pa.RecordBatch], keys_of: Callable[[pa.RecordBatch], pa.Array]) -> None:
         self._rows = rows
         self._keys_of = keys_of
         self._held: tuple[pa.RecordBatch, pa.Array] | None = None
 
-    def of(self, keys: pa.Array) -> pa.RecordBatch | None:
-        """The rows of these keys, None where there are none. Rows of lesser keys are passed over."""
+    def of(self, keys: pa.Array, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+        # Rows of lesser keys are passed over.
         found: list[pa.RecordBatch] = []
         while (held := self._next()) is not None:
             rows, their_keys = held
