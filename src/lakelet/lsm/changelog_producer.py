@@ -83,7 +83,7 @@ def check_whole_rows(options: TableOptions, levels: Collection[int]) -> None:
     if options.get(MERGE_ENGINE) not in FOLDING or options.get(DELETION_VECTORS_ENABLED):
         return
     functions = (*options.get_family(AGGREGATE_FUNCTION).values(), options.get(DEFAULT_AGGREGATE_FUNCTION))
-    counting = sorted(set(functions) & _COUNTING)
+    counting = sorted(_COUNTING.intersection(functions))
     if counting:
         raise InvalidError(
             f"a bucket has whole rows on several levels, as Java writes them with '{CHANGELOG_PRODUCER.name}' = '{LOOKUP}', and "

@@ -20,16 +20,15 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lakelet.compact.keyed.sorted_keys import SortedKeys
 from lakelet.compact.known_nans import known_nan_columns
 from lakelet.compact.progress import Watch
 from lakelet.compact.task import CompactionTask
 from lakelet.format.data.new_files import NewFiles
 from lakelet.format.stats.nan_columns import nan_columns
 from lakelet.lsm.engine.merge_engine import SelectEngine
-from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.key_value_columns import VALUE_KIND
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.run_merge import merge_runs
@@ -117,7 +116,7 @@ class TaskChangelog:
             )
         return _SoughtRows(self._rows(known), self._keys)
 
-    def _compared(self, keys: pa.Array, before: pa.RecordBatch | None, coming: pa.RecordBatch) -> pa.RecordBatch:
+    def _compared(self, keys: SortedKeys, before: pa.RecordBatch | None, coming: pa.RecordBatch) -> pa.RecordBatch:
         after = coming if before is None else self._merged(before, coming)
         old = _by_key(keys, self._keys, before)
         new = _by_key(keys, self._keys, after)
@@ -152,9 +151,8 @@ class TaskChangelog:
         engine = MergeSpec.of(self.schema).engine
         return isinstance(engine, SelectEngine) and engine.keeps_first
 
-    def _keys(self, rows: pa.RecordBatch) -> pa.Array:
-        fields = self.schema.trimmed_key_fields
-        return encode_key_bytes([rows.column(field.name) for field in fields], [field.type for field in fields])
+    def _keys(self, rows: pa.RecordBatch) -> SortedKeys:
+        return SortedKeys.of(rows, self.schema.trimmed_key_fields)
 
     def _rows(self, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
         """The merged rows of files, deletes included, in key order with their sequence numbers and kinds."""
@@ -190,7 +188,7 @@ class TaskChangelog:
 class _StoredRows(Protocol):
     """The rows of the state before, retracts among them."""
 
-    def of(self, keys: pa.Array, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
         """The rows of keys that ascend from call to call, in their order, None where there are none; `coming` are the rows
         that have these keys."""
         ...
@@ -203,47 +201,47 @@ class _LookedUpRows:
     reader: PointReader
     split: Split
 
-    def of(self, keys: pa.Array, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
         return self.reader.stored(self.split, pa.Table.from_batches([coming])) if len(keys) else None
 
 
 class _SoughtRows:
     """The rows of keys out of a stream in key order."""
 
-    def __init__(self, rows: Iterator[pa.RecordBatch], keys_of: Callable[[pa.RecordBatch], pa.Array]) -> None:
+    def __init__(self, rows: Iterator[pa.RecordBatch], keys_of: Callable[[pa.RecordBatch], SortedKeys]) -> None:
         self._rows = rows
         self._keys_of = keys_of
-        self._held: tuple[pa.RecordBatch, pa.Array] | None = None
+        self._held: tuple[pa.RecordBatch, SortedKeys] | None = None
 
-    def of(self, keys: pa.Array, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
         # Rows of lesser keys are passed over.
         found: list[pa.RecordBatch] = []
         while (held := self._next()) is not None:
             rows, their_keys = held
-            count = int(pc.sum(pc.less_equal(their_keys, keys[-1])).as_py() or 0)
-            part = rows.slice(0, count).filter(pc.is_in(their_keys.slice(0, count), value_set=keys))
+            count = their_keys.count_up_to(keys)
+            sought = their_keys.up_to(count).places_in(keys) >= 0
+            part = rows.slice(0, count).filter(pa.array(sought))
             if part.num_rows:
                 found.append(part)
             if count < rows.num_rows:
-                self._held = (rows.slice(count), their_keys.slice(count))
+                self._held = (rows.slice(count), their_keys.after(count))
                 break
             self._held = None
         return pa.concat_batches(found) if found else None
 
-    def _next(self) -> tuple[pa.RecordBatch, pa.Array] | None:
+    def _next(self) -> tuple[pa.RecordBatch, SortedKeys] | None:
         if self._held is None:
             rows = next(self._rows, None)
             self._held = None if rows is None else (rows, self._keys_of(rows))
         return self._held
 
 
-def _by_key(keys: pa.Array, keys_of: Callable[[pa.RecordBatch], pa.Array], rows: pa.RecordBatch | None) -> Places:
+def _by_key(keys: SortedKeys, keys_of: Callable[[pa.RecordBatch], SortedKeys], rows: pa.RecordBatch | None) -> Places:
     """For each key the place of its row, -1 where it has none or a deleted one."""
     found = np.full(len(keys), -1, np.int64)
     if rows is not None and rows.num_rows:
         alive = np.flatnonzero(rows.column(VALUE_KIND).to_numpy() & 1 == 0)
-        places = pc.index_in(keys_of(rows).take(pa.array(alive)), value_set=keys)
-        found[places.to_numpy()] = alive
+        found[keys_of(rows).places_in(keys)[alive]] = alive
     return found
 
 
