@@ -16,6 +16,7 @@ from lakelet.options import (
 )
 from lakelet.table import Table
 from lakelet.table.time_arguments import Age
+from lakelet.table.upkeep.retention import TableRetention
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,17 @@ class ExpireSnapshots:
     older_than: Age | None = None
     limit: int | None = None
     dry_run: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireChangelogs:
+    """Which of the changelogs expire that were kept longer than their snapshots; None means what the table's options say."""
+
+    retain_min: int | None = None
+    retain_max: int | None = None
+    older_than: Age | None = None
+    limit: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,6 +66,17 @@ def expire_snapshots(table: Table, request: ExpireSnapshots) -> ExpiredSnapshots
         older_than=request.older_than,
         limit=limit,
         dry_run=request.dry_run,
+        options=request.options,
+    )
+
+
+def expire_changelogs(table: Table, request: ExpireChangelogs) -> ExpiredSnapshots:
+    """Expires long-lived changelogs of a table, and removes the files that only they need."""
+    return TableRetention(table.home).expire_changelogs(
+        request.retain_min,
+        retain_max=request.retain_max,
+        older_than=request.older_than,
+        limit=request.limit,
         options=request.options,
     )
 

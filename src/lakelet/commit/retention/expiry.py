@@ -112,7 +112,7 @@ def expire_snapshots(
         removed += _delete_snapshots(home, group, after, decoupled=changelogs.outlasts(retention), clean=clean)
     if gone:
         publish(SnapshotsExpired(home.table_name, home.paths.branch, gone))
-    removed += _expire_changelogs(home, changelogs)
+    removed += expire_changelogs(home, changelogs).files
     return ExpiredSnapshots(gone, removed, reason)
 
 
@@ -252,20 +252,22 @@ def _keep_changelogs(home: TableHome, gone: Sequence[Snapshot]) -> None:
     home.store.put(f"{home.paths.changelog_folder}/LATEST", str(gone[-1].id).encode())
 
 
-def _expire_changelogs(home: TableHome, retention: Retention) -> int:
-    """Expire long-lived changelogs past their own retention; the last one stays, as in Java. Returns the number of files."""
+def expire_changelogs(home: TableHome, retention: Retention) -> ExpiredSnapshots:
+    """Expire long-lived changelogs past their own retention; the last one stays, as in Java."""
     changelogs = long_lived_changelogs(home)
     ids = snapshot_ids(home)
     if len(changelogs) < 2 or not ids:
-        return 0
+        return ExpiredSnapshots((), 0, "there are no older changelogs")
     times = {changelog.id: changelog.time_ms for changelog in changelogs}
-    end, _ = first_kept(range(changelogs[0].id, ids[-1] + 1), retention, times.get, consumer=min_next_snapshot(home))
+    end, reason = first_kept(
+        range(changelogs[0].id, ids[-1] + 1), retention, times.get, consumer=min_next_snapshot(home)
+    )
     gone = [changelog for changelog in changelogs[:-1] if changelog.id < end]
     if not gone:
-        return 0
+        return ExpiredSnapshots((), 0, reason)
     note = write_expiring(home, gone, kind="changelog")
     home.store.delete([home.paths.changelog(changelog.id) for changelog in gone])
     home.store.put(f"{home.paths.changelog_folder}/EARLIEST", str(changelogs[len(gone)].id).encode())
     removed = remove_unused(home, gone).count
     home.store.delete([note])
-    return removed
+    return ExpiredSnapshots(tuple(changelog.id for changelog in gone), removed, reason)

@@ -1,7 +1,7 @@
 """The changelog of a compaction: of every key that rises to the reported level the row before and the row after.
 
     files below the reported level   k1' k3 k5⁻       read once, merged with each other, in key order
-    files on it and above            k1  k2 k4 k5     merged likewise; of keys that rise only, few of them looked up
+    files on it and above            k1  k2 k4 k5     merged likewise; looked up by key where few keys rise
     ────────────────────────────────────────────
     changelog                        -U k1  +U k1'  +I k3  -D k5
 
@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lakelet.compact.keyed.sorted_keys import SortedKeys
 from lakelet.compact.known_nans import known_nan_columns
 from lakelet.compact.progress import Watch
 from lakelet.compact.task import CompactionTask
 from lakelet.format.data.new_files import NewFiles
 from lakelet.format.stats.nan_columns import nan_columns
 from lakelet.lsm.engine.merge_engine import SelectEngine
-from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.key_value_columns import VALUE_KIND
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.run_merge import merge_runs
@@ -46,11 +46,14 @@ from lakelet.options import (
 )
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.changes.changed_values import changed_values
+from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.merge.merge_reader import MergeReader
 from lakelet.storage.home import TableHome
 
 Places = NDArray[np.int64]
 _GROUP_ROWS = 128 * 1024
+# A lookup costs about as much as reading this many rows in order.
+LOOKUP_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +100,23 @@ class TaskChangelog:
 
     def _changes(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
         """The changes in key order, the row before an update in front of the row after it."""
-        stored = _SoughtRows(self._rows(known), self._keys)
+        stored = self._stored(rising, known)
         for batch in self._rows(rising):
             keys = self._keys(batch)
-            changes = self._compared(keys, stored.of(keys), batch)
+            changes = self._compared(keys, stored.of(keys, batch), batch)
             if changes.num_rows:
                 yield changes
 
-    def _compared(self, keys: pa.Array, before: pa.RecordBatch | None, coming: pa.RecordBatch) -> pa.RecordBatch:
+    def _stored(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> _StoredRows:
+        """The rows of the known files: looked up where that costs less than reading them."""
+        few = sum(file.row_count for file in rising) * LOOKUP_ROWS <= sum(file.row_count for file in known)
+        if few and isinstance(MergeSpec.of(self.schema).engine, SelectEngine):
+            return _LookedUpRows(
+                PointReader(self.home, self.schema, self.schema.names, self.schema_of), self._split(known)
+            )
+        return _SoughtRows(self._rows(known), self._keys)
+
+    def _compared(self, keys: SortedKeys, before: pa.RecordBatch | None, coming: pa.RecordBatch) -> pa.RecordBatch:
         after = coming if before is None else self._merged(before, coming)
         old = _by_key(keys, self._keys, before)
         new = _by_key(keys, self._keys, after)
@@ -139,9 +151,8 @@ class TaskChangelog:
         engine = MergeSpec.of(self.schema).engine
         return isinstance(engine, SelectEngine) and engine.keeps_first
 
-    def _keys(self, rows: pa.RecordBatch) -> pa.Array:
-        fields = self.schema.trimmed_key_fields
-        return encode_key_bytes([rows.column(field.name) for field in fields], [field.type for field in fields])
+    def _keys(self, rows: pa.RecordBatch) -> SortedKeys:
+        return SortedKeys.of(rows, self.schema.trimmed_key_fields)
 
     def _rows(self, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
         """The merged rows of files, deletes included, in key order with their sequence numbers and kinds."""
@@ -158,8 +169,11 @@ class TaskChangelog:
             versions=True,
             drop_deletes=False,
         )
+        return reader.batches([self._split(files)])
+
+    def _split(self, files: Sequence[DataFile]) -> Split:
         task = self.task
-        split = Split(
+        return Split(
             task.snapshot_id,
             task.partition,
             task.bucket,
@@ -169,46 +183,65 @@ class TaskChangelog:
             tuple(task.vectors.get(file.name) for file in files),
             needs_merge=True,
         )
-        return reader.batches([split])
+
+
+class _StoredRows(Protocol):
+    """The rows of the state before, retracts among them."""
+
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+        """The rows of keys that ascend from call to call, in their order, None where there are none; `coming` are the rows
+        that have these keys."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedUpRows:
+    """The rows of files in which the keys are looked up."""
+
+    reader: PointReader
+    split: Split
+
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+        return self.reader.stored(self.split, pa.Table.from_batches([coming])) if len(keys) else None
 
 
 class _SoughtRows:
-    """The rows of keys that are asked for in ascending order, out of a stream in key order."""
+    """The rows of keys out of a stream in key order."""
 
-    def __init__(self, rows: Iterator[pa.RecordBatch], keys_of: Callable[[pa.RecordBatch], pa.Array]) -> None:
+    def __init__(self, rows: Iterator[pa.RecordBatch], keys_of: Callable[[pa.RecordBatch], SortedKeys]) -> None:
         self._rows = rows
         self._keys_of = keys_of
-        self._held: tuple[pa.RecordBatch, pa.Array] | None = None
+        self._held: tuple[pa.RecordBatch, SortedKeys] | None = None
 
-    def of(self, keys: pa.Array) -> pa.RecordBatch | None:
-        """The rows of these keys, None where there are none. Rows of lesser keys are passed over."""
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+        # Rows of lesser keys are passed over.
         found: list[pa.RecordBatch] = []
         while (held := self._next()) is not None:
             rows, their_keys = held
-            count = int(pc.sum(pc.less_equal(their_keys, keys[-1])).as_py() or 0)
-            part = rows.slice(0, count).filter(pc.is_in(their_keys.slice(0, count), value_set=keys))
+            count = their_keys.count_up_to(keys)
+            sought = their_keys.up_to(count).places_in(keys) >= 0
+            part = rows.slice(0, count).filter(pa.array(sought))
             if part.num_rows:
                 found.append(part)
             if count < rows.num_rows:
-                self._held = (rows.slice(count), their_keys.slice(count))
+                self._held = (rows.slice(count), their_keys.after(count))
                 break
             self._held = None
         return pa.concat_batches(found) if found else None
 
-    def _next(self) -> tuple[pa.RecordBatch, pa.Array] | None:
+    def _next(self) -> tuple[pa.RecordBatch, SortedKeys] | None:
         if self._held is None:
             rows = next(self._rows, None)
             self._held = None if rows is None else (rows, self._keys_of(rows))
         return self._held
 
 
-def _by_key(keys: pa.Array, keys_of: Callable[[pa.RecordBatch], pa.Array], rows: pa.RecordBatch | None) -> Places:
+def _by_key(keys: SortedKeys, keys_of: Callable[[pa.RecordBatch], SortedKeys], rows: pa.RecordBatch | None) -> Places:
     """For each key the place of its row, -1 where it has none or a deleted one."""
     found = np.full(len(keys), -1, np.int64)
     if rows is not None and rows.num_rows:
         alive = np.flatnonzero(rows.column(VALUE_KIND).to_numpy() & 1 == 0)
-        places = pc.index_in(keys_of(rows).take(pa.array(alive)), value_set=keys)
-        found[places.to_numpy()] = alive
+        found[keys_of(rows).places_in(keys)[alive]] = alive
     return found
 
 

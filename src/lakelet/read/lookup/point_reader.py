@@ -138,6 +138,23 @@ class PointReader:
             return table.take(pa.array(order)), at[order]
         return table, at
 
+    def stored(self, split: Split, keys: pa.Table) -> pa.RecordBatch | None:
+        """The rows that a select engine keeps of the keys, retracts among them, in the order of the keys and with their
+        sequence numbers and kinds in front; None where there are none. The keys are distinct."""
+        columns = [keys.column(field.name).combine_chunks() for field in self._key]
+        found = self._selected(self._search(split, WantedKeys(columns, self._key_types)), retracts=True)
+        if not found:
+            return None
+        own = [
+            pa.concat_arrays([pa.array(hits.sequences()) for hits in found]),
+            pa.concat_arrays([pa.array(_kinds(hits)) for hits in found]),
+        ]
+        rows = pa.concat_batches([hits.rows(self._fields) for hits in found])
+        whole = pa.RecordBatch.from_arrays(
+            [*own, *rows.columns], names=[SEQUENCE_NUMBER, VALUE_KIND, *rows.schema.names]
+        )
+        return whole.take(pa.array(np.argsort(np.concatenate([hits.places for hits in found]), kind="stable")))
+
     def _search(self, split: AnySplit, keys: WantedKeys) -> list[Hits]:
         """All rows of the keys in files and beside them, except retracts that the table ignores."""
         files, beside = (split.split, split.runs) if isinstance(split, OverlaidSplit) else (split, ())

@@ -1,4 +1,4 @@
-"""expire_snapshots, expire_partitions, remove_orphan_files, remove_unexisting_files, check: expiry and file cleanup."""
+"""Expiry and file cleanup: expire_snapshots, _changelogs, _partitions, remove_orphan_files, remove_unexisting_files, check."""
 
 from __future__ import annotations
 
@@ -46,6 +46,20 @@ def expire_snapshots(call: Call) -> Done:
     return Done(
         f"{verb} {len(expired.ids)} snapshots of {table.name}", [(len(expired.ids), expired.files, expired.kept_by)]
     )
+
+
+def expire_changelogs(call: Call) -> Done:
+    """Expires changelogs that were kept longer than their snapshots."""
+    table = call.table()
+    request = expiry.ExpireChangelogs(
+        call.number("retain_min"),
+        call.number("retain_max"),
+        call.age("older_than"),
+        call.number("max_deletes"),
+        call.options(),
+    )
+    expired = expiry.expire_changelogs(table, request)
+    return Done(f"expired {len(expired.ids)} changelogs of {table.name}", [(len(expired.ids), expired.files)])
 
 
 def expire_partitions(call: Call) -> Done:
@@ -142,6 +156,21 @@ EXPIRING = (
             Column("kept_by", pa.string()),
         ),
         expire_snapshots,
+    ),
+    Procedure(
+        "expire_changelogs",
+        "Expires changelogs that were kept longer than their snapshots (`changelog.*`), and deletes the files that only they "
+        "need. The newest of them stays, and consumers protect what they have yet to read.",
+        (
+            TABLE_ARGUMENT,
+            Argument("retain_max", NUMBER, "The most changelogs that stay, those of snapshots among them."),
+            Argument("retain_min", NUMBER, "The least changelogs that stay."),
+            Argument("older_than", AGE, "Only those that were replaced before this."),
+            Argument("max_deletes", NUMBER, "The most that are removed."),
+            _OPTIONS,
+        ),
+        (Column("deleted_changelogs_count", pa.int64()), Column("deleted_files_count", pa.int64())),
+        expire_changelogs,
     ),
     Procedure(
         "expire_partitions",

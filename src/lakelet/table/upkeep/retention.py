@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lakelet.commit.metadata.hints import RepairedHints, repair_hints
 from lakelet.commit.metadata.schemas import latest_schema
-from lakelet.commit.retention.expiry import ExpiredSnapshots, expire_snapshots
+from lakelet.commit.retention.expiry import ExpiredSnapshots, expire_changelogs, expire_snapshots
 from lakelet.commit.retention.expiry_policy import Retention
 from lakelet.commit.retention.orphans import OrphanReport, OrphanWork, remove_orphan_files
 from lakelet.commit.retention.partition_expiry import ExpiredPartitions, expire_partitions
@@ -53,6 +53,24 @@ class TableRetention:
             retention = replace(retention, made_since_ms=now_ms)
         retention = replace(retention, limit=_count(limit, "limit"))
         return expire_snapshots(self.home, chosen, retention, dry_run=dry_run)
+
+    def expire_changelogs(
+        self,
+        retain_min: int | None = None,
+        *,
+        retain_max: int | None = None,
+        older_than: Age | None = None,
+        limit: int | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> ExpiredSnapshots:
+        """Expire changelogs that were kept longer than their snapshots, and delete the files that only they need."""
+        chosen = TableOptions(self._checked_schema(options).options)
+        now_ms = self.home.clock.now_ms()
+        kept = Retention.of(chosen, now_ms).of_changelogs(chosen, now_ms)
+        retention = replace(_retention(kept, retain_min, retain_max), made_since_ms=now_ms)
+        if older_than is not None:
+            retention = replace(retention, replaced_since_ms=past_ms(older_than, now_ms, "older_than"))
+        return expire_changelogs(self.home, replace(retention, limit=_count(limit, "limit")))
 
     def expire_partitions(
         self,
