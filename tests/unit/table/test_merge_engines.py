@@ -75,14 +75,12 @@ def test_a_column_that_is_not_null_is_not_set_to_null() -> None:
         table.write([{"k": 1, "n": 2}], kinds=["-D"])
 
 
-def test_rows_are_not_deleted_or_updated_by_the_engine_of_another_table() -> None:
+def test_rows_that_no_option_removes_are_not_deleted() -> None:
     table = made(SUM)
     table.write([{"k": 1, "n": 2}])
     for delete in (lambda: table.delete([{"k": 1}]), lambda: table.delete(where="n = 2")):
         with pytest.raises(InvalidError, match="'merge-engine' = 'aggregation'"):
             delete()
-    with pytest.raises(InvalidError, match="'merge-engine' = 'aggregation'"):
-        table.writer()
     assert [row["n"] for row in rows(table)] == [2]
 
 
@@ -222,3 +220,13 @@ def test_a_decimal_that_its_column_cannot_hold_is_an_error_that_says_what_to_do(
         rows(table)
     table.change_type("d", "DECIMAL(5, 1)")
     assert rows(table)[0]["d"] == Decimal("100.0")
+
+
+def test_a_compaction_of_the_newest_runs_does_not_bring_a_deleted_row_back() -> None:
+    table = made({**SUM, "aggregation.remove-record-on-delete": "true", "num-sorted-run.compaction-trigger": "3"})
+    table.write([{"k": key, "n": 5, "t": "old" * key} for key in range(2000)])
+    table.compact(True)
+    table.delete([{"k": 1}])
+    for _ in range(4):
+        table.write([{"k": 1, "n": 1}])
+    assert table.get({"k": 1}, columns=["n", "t"]) == {"n": 4, "t": None}

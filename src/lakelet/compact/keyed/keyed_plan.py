@@ -8,6 +8,7 @@ from itertools import groupby
 from lakelet.compact.task import CompactionTask
 from lakelet.format.data.file_settings import FileSettings
 from lakelet.format.data.sst_file import NAME as SST
+from lakelet.lsm.engine.removal import removes_rows
 from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.lsm.levels import LevelRun, level_runs
 from lakelet.lsm.universal import CompactUnit, UniversalPolicy, drops_deletes
@@ -35,12 +36,14 @@ def keyed_tasks(
     Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. It also rewrites
     SST files where the table's format is another by now, so that other engines can open the table again. Buckets with files of a
     newer schema are left alone: this one does not know all of their columns. Where rows of level 0 become visible by
-    compaction and the merge engine folds values, every task includes all runs of its bucket.
+    compaction and the merge engine folds values, every task includes all runs of its bucket; so does a task with a -D that
+    removes what older rows of a key have made.
     """
     options = TableOptions(schema.options)
     policy = UniversalPolicy.of(options)
     hides = hides_level0(options)
-    marks = table_engine(schema).shortcuts.positions
+    engine = table_engine(schema)
+    marks, removes = engine.shortcuts.positions, removes_rows(engine)
     tasks: list[CompactionTask] = []
     for (partition, bucket), total, files in _buckets(entries):
         if bucket == POSTPONE_BUCKET or any(file.schema_id > schema.id for file in files):
@@ -49,7 +52,8 @@ def keyed_tasks(
         if full:
             expired |= _in_former_format(files, schema, policy.levels(runs) - 1)
         unit = _unit(policy, runs, vectors, now_ms=now_ms, full=full, hides=hides, expired=expired)
-        if unit is not None and hides and not marks:
+        meets_all = hides and not marks
+        if unit is not None and (meets_all or (removes and any(file.delete_row_count != 0 for file in unit.files))):
             # A row from level 0 is folded with the row of its key above, which a deletion vector cannot express.
             unit = _unit(policy, runs, vectors, now_ms=now_ms, full=True, hides=hides, expired=expired)
         if unit is None:
