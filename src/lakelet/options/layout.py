@@ -118,6 +118,13 @@ DELETION_VECTORS_ENABLED = declare(
     ACTED,
     mutable=False,
 )
+DELETION_VECTORS_BITMAP64 = declare(
+    "deletion-vectors.bitmap64",
+    BOOL,
+    "false",
+    "Whether new deletion bitmaps have 64-bit positions, the form Iceberg shares; either form is read.",
+    ACTED,
+)
 DELETION_VECTORS_MODIFIABLE = declare(
     "deletion-vectors.modifiable",
     BOOL,
@@ -264,11 +271,6 @@ LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
     declare(
         "deletion-vector.index-file.target-size", SIZE, "2 mb", "Size at which a file of deletion bitmaps is closed."
     ),
-    declare(
-        "deletion-vectors.bitmap64",
-        BOOL,
-        "false",
-        "Whether new deletion bitmaps have 64-bit positions, the form Iceberg shares; either form is read.",
-    ),
+    DELETION_VECTORS_BITMAP64,
     NUM_LEVELS,
 )

@@ -6,7 +6,7 @@
 An entry is a key in bytes (`lsm/key_bytes`) and a value, the type of its log record followed by its row. Its size is that of key
 and row, of its metadata, and 40 bytes for its place in the map; a newer row of a key takes the place and the size of the older,
 except in a `first-row` table, where the older one stays, and in one with `sequence.field`, where the one with the greater
-sequence does, the later of two with the same.
+sequence does, the later of two with the same. A table whose engine folds keeps every version of a key.
 A dict is sorted once, when it is flushed, which costs less than a structure that is in order at every put.
 """
 
@@ -31,7 +31,7 @@ from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
-from lakelet.options import MERGE_ENGINE, SEQUENCE_FIELD, TableOptions
+from lakelet.options import FOLDING, MERGE_ENGINE, SEQUENCE_FIELD, TableOptions
 
 ENTRY_BYTES = 40
 # The sequence number and the timestamp; the type of the record is counted with the value.
@@ -67,6 +67,11 @@ class Memtable:
         self._newest: dict[bytes, bytes] = {}
         self._arrivals: list[bytes] = []
         self._keyed = bool(schema.primary_keys)
+        self.folds = folds(schema)
+        # In a folding table the versions of each key, in the order of their arrival.
+        self._versions: dict[bytes, list[bytes]] = {}
+        # The keys that it deletes. No row follows in the same memtable (`wal/log_writer`).
+        self.deleted: set[bytes] = set()
         self.keeps_first = keeps_first(schema)
         self.is_sequenced = is_sequenced(schema)
         self._merge = MergeSpec.of(schema) if self.is_sequenced else None
@@ -75,7 +80,7 @@ class Memtable:
         self.write_keys: dict[bytes, WalKey] = {}
 
     def __len__(self) -> int:
-        return len(self._newest) if self._keyed else len(self._arrivals)
+        return len(self._newest) if self._keyed and not self.folds else len(self._arrivals)
 
     def apply(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Take rows, the later of two with one key last."""
@@ -84,6 +89,14 @@ class Memtable:
         if not self._keyed:
             self._arrivals.extend(values)
             self.memory_size += _size(keys, values)
+            return
+        if self.folds:
+            self._arrivals.extend(values)
+            self.memory_size += _size(keys, values)
+            for key, value in zip(keys, values, strict=True):
+                self._versions.setdefault(key, []).append(value)
+                if value[0] == DELETE:
+                    self.deleted.add(key)
             return
         if self._merge is not None:
             self._apply_in_sequence(keys, values, self._merge)
@@ -118,12 +131,22 @@ class Memtable:
             self.memory_size += len(key.name) + len(key.note) + WRITE_KEY_BYTES
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key: the type of its record and its row."""
+        """The value of a key: the type of its record and its row. In a folding table that of its newest version."""
+        if self.folds:
+            versions = self._versions.get(key)
+            return versions[-1] if versions else None
         return self._newest.get(key)
 
+    def versions(self, key: bytes) -> list[bytes]:
+        """All values of a key that are kept, oldest first."""
+        if self.folds:
+            return list(self._versions.get(key, ()))
+        value = self._newest.get(key)
+        return [] if value is None else [value]
+
     def copy(self) -> tuple[list[bytes], list[bytes]]:
-        """The keys and values at this moment."""
-        if not self._keyed:
+        """The keys and values at this moment; without keys where a key may have several values."""
+        if not self._keyed or self.folds:
             return [], list(self._arrivals)
         return list(self._newest), list(self._newest.values())
 
@@ -135,7 +158,12 @@ def keeps_first(schema: TableSchema) -> bool:
 
 def is_sequenced(schema: TableSchema) -> bool:
     """Whether columns of the rows say which row of a key wins."""
-    return bool(schema.primary_keys) and bool(TableOptions(schema.options).get(SEQUENCE_FIELD))
+    return bool(schema.primary_keys) and not folds(schema) and bool(TableOptions(schema.options).get(SEQUENCE_FIELD))
+
+
+def folds(schema: TableSchema) -> bool:
+    """Whether the row of a key is made of all of its versions."""
+    return bool(schema.primary_keys) and TableOptions(schema.options).get(MERGE_ENGINE) in FOLDING
 
 
 def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:

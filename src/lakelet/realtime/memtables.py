@@ -16,6 +16,8 @@ class SeenKeys:
     keys: tuple[bytes, ...]
     values: tuple[bytes | None, ...]
     oldest: int
+    counts: tuple[int, ...] = ()
+    """In a folding table the numbers of versions."""
 
 
 class Memtables:
@@ -73,19 +75,23 @@ class Memtables:
         return None
 
     def find_each(self, key: bytes) -> list[tuple[Memtable, bytes]]:
-        """The values of a key in all memtables that have one, oldest first."""
-        found = ((memtable, memtable.get(key)) for memtable in self._tables)
-        return [(memtable, value) for memtable, value in found if value is not None]
+        """The values of a key in all memtables, oldest first."""
+        return [(memtable, value) for memtable in self._tables for value in memtable.versions(key)]
 
     def seen(self, keys: Sequence[bytes], hits: Sequence[tuple[Memtable, bytes] | None]) -> SeenKeys:
         """What was just found of keys, to be compared later."""
         values = tuple(None if hit is None else hit[1] for hit in hits)
-        return SeenKeys(tuple(keys), values, self._tables[0].sequence_number)
+        return SeenKeys(tuple(keys), values, self._tables[0].sequence_number, self._counts(keys))
 
     def is_unchanged(self, seen: SeenKeys) -> bool:
         """Whether the keys still have the values that were seen. After a flush nobody can tell: rows may have gone through memory
         into the table meanwhile."""
         if self._tables[0].sequence_number != seen.oldest:
             return False
+        if self._counts(seen.keys) != seen.counts:
+            return False
         hits = map(self.find, seen.keys)
         return all((None if hit is None else hit[1]) == value for hit, value in zip(hits, seen.values, strict=True))
+
+    def _counts(self, keys: Sequence[bytes]) -> tuple[int, ...]:
+        return tuple(len(self.find_each(key)) for key in keys) if self.active.folds else ()

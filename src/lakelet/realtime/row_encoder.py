@@ -18,7 +18,7 @@ from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS
 from lakelet.format.rows.nested_columns import stored_columns, stored_types
 from lakelet.format.wal.wal_group import WalKey, encode_group
-from lakelet.format.wal.wal_record import PUT, encode_record, encode_records, record_sizes
+from lakelet.format.wal.wal_record import DELETE, PUT, encode_record, encode_records, record_sizes
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
@@ -50,6 +50,11 @@ class EncodedRows:
     def logged(self) -> bytes:
         """What the log gets: the records as one group, of which a replay takes all or none."""
         return encode_group(self.records, len(self.values), self.write_keys)
+
+    @property
+    def deletes(self) -> bool:
+        """Whether these are deletions, of which there are no others beside."""
+        return bool(self.values) and self.values[0][0] == DELETE
 
     def keys_are_apart(self, others: Sequence[bytes]) -> bool:
         """Whether none of some keys is among these."""

@@ -20,6 +20,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError, TooLargeError
 from lakelet.format.wal.wal_group import WalKey
 from lakelet.format.wal.wal_record import DELETE
+from lakelet.lsm.engine.removal import removal
 from lakelet.model.schema import TableSchema
 from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.read.evolve import evolve_batch
@@ -162,6 +163,8 @@ class RowWriter:
             row = found.first()
             if row is None:
                 return False
+            removing = removal(encoder.schema)
+            row = row if removing is None else removing.bare(row)
             # The row that the deletion carries is the one that is deleted: another call may have come between.
             deletion = encoder.encode(_with_values(row, values), DELETE) if values else encoder.encode(row, DELETE)
             if self._log.write(deletion, encoder.schema, found.seen):
@@ -352,6 +355,7 @@ def _check_keyed(schema: TableSchema, what: str) -> None:
 
 
 def _check_deletes(schema: TableSchema) -> None:
+    removal(schema)
     if keeps_first(schema):
         raise InvalidError("delete: the table keeps the first row of each key ('merge-engine' = 'first-row')")
     if TableOptions(schema.options).get(IGNORE_DELETE):

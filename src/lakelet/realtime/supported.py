@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from lakelet.errors import InvalidError
 from lakelet.lsm.changelog_producer import INPUT
-from lakelet.lsm.engine.merge_engine import DEDUPLICATE, FIRST_ROW
+from lakelet.lsm.engine.aggregation import AggregationEngine
+from lakelet.lsm.engine.partial_update import PartialUpdateEngine
+from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.options import (
     BUCKET,
     CHANGELOG_PRODUCER,
     DELETION_VECTORS_ENABLED,
+    FOLDING,
     MERGE_ENGINE,
     ROWKIND_FIELD,
     WRITE_ONLY,
@@ -32,8 +35,8 @@ def check_supported(schema: TableSchema) -> None:
         raise _refused(f"'{ROWKIND_FIELD.name}': put and delete say what a row does")
     if not schema.primary_keys:
         return
-    if options.get(MERGE_ENGINE) not in (DEDUPLICATE.name, FIRST_ROW.name):
-        raise _refused(f"'{MERGE_ENGINE.name}' = '{options.get(MERGE_ENGINE)}'")
+    if options.get(MERGE_ENGINE) in FOLDING:
+        _check_folding(schema, options)
     if options.get(CHANGELOG_PRODUCER) == INPUT:
         raise _refused(
             f"'{CHANGELOG_PRODUCER.name}' = '{INPUT}': of the rows of a key the newest is kept until the flush, so that its "
@@ -44,6 +47,21 @@ def check_supported(schema: TableSchema) -> None:
             f"'{WRITE_ONLY.name}' = 'true' whose level 0 is hidden ('{DELETION_VECTORS_ENABLED.name}', first-row): rows that "
             "were read through the writer would vanish at their flush until somebody compacts the table"
         )
+
+
+def _check_folding(schema: TableSchema, options: TableOptions) -> None:
+    if bucket_mode(schema) is not BucketMode.HASH_FIXED:
+        raise _refused(
+            f"'{MERGE_ENGINE.name}' = '{options.get(MERGE_ENGINE)}' and without a fixed number of buckets, in which rows "
+            "in memory would be folded with the files of their keys"
+        )
+    engine = table_engine(schema)
+    for rule in engine.rules if isinstance(engine, AggregationEngine | PartialUpdateEngine) else ():
+        if rule.function == "rbm32":
+            raise _refused(
+                f"a column that is aggregated with 'rbm32' ({rule.column!r}): bytes that are no bitmap would be found at the "
+                "flush, when nobody can refuse them any longer"
+            )
 
 
 def _refused(what: str) -> InvalidError:

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from lakelet import InvalidError, Lake, Table
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.lsm.engine.aggregation import AggregationEngine
+from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.storage.memory import MemoryStore
 
 COLUMNS = [("k", "INT NOT NULL"), ("n", "INT"), ("m", "INT"), ("t", "STRING"), ("d", "DECIMAL(3, 1)")]
@@ -75,14 +78,12 @@ def test_a_column_that_is_not_null_is_not_set_to_null() -> None:
         table.write([{"k": 1, "n": 2}], kinds=["-D"])
 
 
-def test_rows_are_not_deleted_or_updated_by_the_engine_of_another_table() -> None:
+def test_rows_that_no_option_removes_are_not_deleted() -> None:
     table = made(SUM)
     table.write([{"k": 1, "n": 2}])
     for delete in (lambda: table.delete([{"k": 1}]), lambda: table.delete(where="n = 2")):
         with pytest.raises(InvalidError, match="'merge-engine' = 'aggregation'"):
             delete()
-    with pytest.raises(InvalidError, match="'merge-engine' = 'aggregation'"):
-        table.writer()
     assert [row["n"] for row in rows(table)] == [2]
 
 
@@ -222,3 +223,44 @@ def test_a_decimal_that_its_column_cannot_hold_is_an_error_that_says_what_to_do(
         rows(table)
     table.change_type("d", "DECIMAL(5, 1)")
     assert rows(table)[0]["d"] == Decimal("100.0")
+
+
+def test_a_compaction_of_the_newest_runs_does_not_bring_a_deleted_row_back() -> None:
+    table = made({**SUM, "aggregation.remove-record-on-delete": "true", "num-sorted-run.compaction-trigger": "3"})
+    table.write([{"k": key, "n": 5, "t": "old" * key} for key in range(2000)])
+    table.compact(True)
+    table.delete([{"k": 1}])
+    for _ in range(4):
+        table.write([{"k": 1, "n": 1}])
+    assert table.get({"k": 1}, columns=["n", "t"]) == {"n": 4, "t": None}
+
+
+def test_describe_shows_how_columns_merge() -> None:
+    table = made(
+        {"merge-engine": "partial-update", "fields.m.sequence-group": "n", "fields.n.aggregate-function": "sum"}
+    )
+    described = Lake(table.home.store).sql("DESCRIBE d.t").to_arrow().to_pylist()
+    assert {row["column_name"]: row["key"] for row in described} == {
+        "k": "primary",
+        "n": "sum by m",
+        "m": "sequence",
+        "t": "last_non_null_value",
+        "d": "last_non_null_value",
+    }
+    table = made({**SUM, "sequence.field": "m"})
+    described = Lake(table.home.store).sql("DESCRIBE d.t").to_arrow().to_pylist()
+    assert [row["key"] for row in described] == ["primary", "sum", "sequence", "last_non_null_value", "sum"]
+
+
+@pytest.mark.parametrize(
+    ("function", "column", "commutes"), [("sum", "n", True), ("max", "t", True), ("sum", "d", False)]
+)
+def test_some_aggregates_need_no_order(function: str, column: str, commutes: bool) -> None:
+    types = dict(COLUMNS)
+    table = made(
+        {"merge-engine": "aggregation", f"fields.{column}.aggregate-function": function},
+        [("k", "INT NOT NULL"), (column, types[column])],
+    )
+    engine = table_engine(latest_schema(table.home))
+    assert isinstance(engine, AggregationEngine)
+    assert engine.commutes is commutes

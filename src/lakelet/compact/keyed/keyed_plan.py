@@ -9,6 +9,7 @@ from lakelet.compact.task import CompactionTask
 from lakelet.format.data.file_settings import FileSettings
 from lakelet.format.data.sst_file import NAME as SST
 from lakelet.lsm.changelog_producer import FULL_COMPACTION, LOOKUP, changelog_producer, check_whole_rows
+from lakelet.lsm.engine.removal import removes_rows
 from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.lsm.levels import LevelRun, level_runs
 from lakelet.lsm.universal import CompactUnit, UniversalPolicy, drops_deletes
@@ -36,13 +37,15 @@ def keyed_tasks(
     Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. It also rewrites
     SST files where the table's format is another by now, so that other engines can open the table again. Buckets with files of a
     newer schema are left alone: this one does not know all of their columns. Where compaction makes rows of level 0 visible, or
-    looks up what they change, and the merge engine folds values, every task includes all runs of its bucket.
+    looks up what they change, and the merge engine folds values, every task includes all runs of its bucket; so does a task
+    with a -D that removes what older rows of a key have made.
     """
     options = TableOptions(schema.options)
     policy = UniversalPolicy.of(options)
     hides, takes = hides_level0(options), takes_level0(options)
     producer = changelog_producer(schema)
-    marks = table_engine(schema).shortcuts.positions
+    engine = table_engine(schema)
+    marks, removes = engine.shortcuts.positions, removes_rows(engine)
     tasks: list[CompactionTask] = []
     for (partition, bucket), total, files in _buckets(entries):
         if bucket == POSTPONE_BUCKET or any(file.schema_id > schema.id for file in files):
@@ -52,7 +55,8 @@ def keyed_tasks(
         if full:
             expired |= _in_former_format(files, schema, policy.levels(runs) - 1)
         unit = _unit(policy, runs, vectors, now_ms=now_ms, full=full, takes=takes, expired=expired)
-        if unit is not None and takes and not marks:
+        meets_all = takes and not marks
+        if unit is not None and (meets_all or (removes and any(file.delete_row_count != 0 for file in unit.files))):
             # A row from level 0 is folded with the row of its key above, which a deletion vector cannot express. Java reads of
             # the levels above 0 only the lowest that has a key, so that a row there has to be whole.
             unit = _unit(policy, runs, vectors, now_ms=now_ms, full=True, takes=takes, expired=expired)

@@ -9,7 +9,8 @@ Where the promoted row wins, the position of the other is added to its file's de
 (by its `sequence.field`, or in a first-row table because it is the older one), the promoted row is dropped. Keys are
 compared by a streaming merge, so that memory holds a bit per row and a few batches, no more.
 
-All vectors of a bucket are written as one index file, which replaces the previous one.
+All vectors of a bucket are written as one index file, which replaces the previous one, with bitmaps of the width that
+`deletion-vectors.bitmap64` says: a bucket has vectors of one width, as Java merges no others.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from lakelet.lsm.sections import sections
 from lakelet.model.data_file import DataFile, DeletionVectorRange, IndexFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector
+from lakelet.options import DELETION_VECTORS_BITMAP64, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.split_files import SplitFile, deleted_positions
@@ -113,9 +115,10 @@ class SupersededRows:
     def _written(self, vectors: Sequence[tuple[str, NDArray[np.int64]]]) -> IndexFile:
         data = bytearray([deletion_vectors.VERSION])
         ranges: list[DeletionVectorRange] = []
+        bits64 = TableOptions(self.schema.options).get(DELETION_VECTORS_BITMAP64)
         for name, positions in vectors:
-            encoded = deletion_vectors.encode(positions)
-            length = len(encoded) - deletion_vectors.READ_SLACK
+            encoded = deletion_vectors.encode(positions, bits64=bits64)
+            length = len(encoded) - (0 if bits64 else deletion_vectors.READ_SLACK)
             ranges.append(DeletionVectorRange(name, len(data), length, len(positions)))
             data += encoded
         name = f"index-{self.home.ids.uuid()}-0"

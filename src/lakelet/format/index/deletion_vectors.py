@@ -159,17 +159,21 @@ def _decode_container(reader: _Reader, count: int, is_run: bool) -> Positions:
     return positions
 
 
-def encode(positions: NDArray[np.integer]) -> bytes:
-    """A 32-bit vector of these positions, in any order, as it is stored in an index file.
+def encode(positions: NDArray[np.integer], *, bits64: bool = False) -> bytes:
+    """A vector of these positions, in any order, as it is stored in an index file, with 32 bits or with 64.
 
-    The length that the manifest gives is `READ_SLACK` less than that of the result.
+    The length that the manifest gives is that of the result with 64 bits, and `READ_SLACK` less with 32.
     """
     ordered = np.asarray(positions, np.int64)
     if (np.diff(ordered) <= 0).any():
         ordered = np.unique(ordered)
     if len(ordered) and not 0 <= ordered[0] <= ordered[-1] <= MAX_POSITION:
         raise InvalidError(f"positions in a data file go from 0 to {MAX_POSITION}, found {ordered[0]} to {ordered[-1]}")
-    payload = struct.pack(">I", MAGIC_32) + encode_bitmap(ordered)
+    if bits64:
+        # Positions of a file fit 31 bits, so that there is one bitmap, of the key 0.
+        payload = struct.pack("<IQI", MAGIC_64, 1, 0) + encode_bitmap(ordered)
+    else:
+        payload = struct.pack(">I", MAGIC_32) + encode_bitmap(ordered)
     return struct.pack(">I", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
 
 

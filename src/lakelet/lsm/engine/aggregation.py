@@ -23,6 +23,7 @@ from lakelet.lsm.engine.key_groups import KeyGroups
 from lakelet.lsm.engine.merge_engine import NO_SHORTCUTS, Folded, Shortcuts
 from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
+from lakelet.model.types import FLOATS, Atomic, Kind
 from lakelet.options import (
     AGGREGATE_FUNCTION,
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -35,6 +36,8 @@ from lakelet.options import (
 NAME = "aggregation"
 DEFAULT_FUNCTION = "last_non_null_value"
 SEQUENCE_FUNCTION = "last_value"
+_ANY_ORDER = ("max", "min", "bool_and", "bool_or", "rbm32")
+_EXACT = ("sum", "product")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +111,14 @@ class AggregationEngine:
         alone = groups.ends - groups.starts == 1
         deleted = self.removes_on_delete & (last == DELETE)
         return Folded(values, np.where(alone, last, np.where(deleted, DELETE, 0)).astype(np.int8))
+
+    @property
+    def commutes(self) -> bool:
+        """Whether rows that add values may come in any order: sums of floats and of decimals that overflow depend on it."""
+        return all(
+            rule.function in _ANY_ORDER or (rule.function in _EXACT and not _rounds(rule)) for rule in self.rules
+        )
+
+
+def _rounds(rule: ColumnRule) -> bool:
+    return isinstance(rule.type, Atomic) and rule.type.kind in (*FLOATS, Kind.DECIMAL)

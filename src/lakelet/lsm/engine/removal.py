@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from lakelet.errors import InvalidError
 from lakelet.lsm.engine.aggregation import AggregationEngine
-from lakelet.lsm.engine.merge_engine import SelectEngine
+from lakelet.lsm.engine.merge_engine import MergeEngine, SelectEngine
 from lakelet.lsm.engine.partial_update import PartialUpdateEngine
 from lakelet.lsm.engine.table_engine import table_engine
+from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -58,6 +59,16 @@ class Removal:
         return pa.RecordBatch.from_arrays(columns, rows.schema.names)
 
 
+def removes_rows(engine: MergeEngine) -> bool:
+    """Whether a -D removes what older rows have made of a key, and not values alone.
+
+    Such a -D folded with newer rows alone is an insertion, which removes nothing: it has to meet all older rows first.
+    """
+    if isinstance(engine, PartialUpdateEngine):
+        return engine.removes_on_delete or any(group.removes_on_delete for group in engine.groups)
+    return isinstance(engine, AggregationEngine) and engine.removes_on_delete
+
+
 def removal(schema: TableSchema) -> Removal | None:
     """How rows of a table are removed; None where its engine selects rows. InvalidError where nothing removes them."""
     engine = table_engine(schema)
@@ -72,8 +83,7 @@ def removal(schema: TableSchema) -> Removal | None:
         wanted = f"'{PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE.name}' or '{PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.name}'"
     else:
         wanted = f"'{AGGREGATION_REMOVE_RECORD_ON_DELETE.name}'"
-    removes = groups or (isinstance(engine, AggregationEngine | PartialUpdateEngine) and engine.removes_on_delete)
-    if not removes:
+    if not removes_rows(engine):
         raise InvalidError(
             f"the table merges rows of one key ('{MERGE_ENGINE.name}' = '{engine.name}'), so that its rows cannot be deleted: "
             f"that takes {wanted}"
@@ -86,4 +96,5 @@ def removal(schema: TableSchema) -> Removal | None:
                     f"delete would be aggregated ('{rule.function}') with the value that the delete has to carry"
                 )
             carried.add(rule.column)
+    engine.check_kinds(np.array([RowKind.DELETE], np.int8))
     return Removal(frozenset(carried), groups)

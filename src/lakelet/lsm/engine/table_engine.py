@@ -15,7 +15,7 @@ from lakelet.lsm.engine.merge_engine import DEDUPLICATE, FIRST_ROW, MergeEngine
 from lakelet.lsm.engine.partial_update import PartialUpdateEngine
 from lakelet.model.near_names import nearest
 from lakelet.model.schema import TableSchema
-from lakelet.options import FUNCTION_OPTIONS, MERGE_ENGINE, TableOptions
+from lakelet.options import FUNCTION_OPTIONS, MERGE_ENGINE, SEQUENCE_FIELD, TableOptions
 
 ENGINES: dict[str, Callable[[TableSchema], MergeEngine]] = {
     DEDUPLICATE.name: lambda schema: DEDUPLICATE,
@@ -40,3 +40,19 @@ def check_rule_columns(schema: TableSchema) -> None:
         for name in options.get_family(family):
             if name not in schema.names:
                 raise InvalidError(f"option '{family.of(name)}': {name!r} is not a column{nearest(name, schema.names)}")
+
+
+def column_rules(schema: TableSchema) -> dict[str, str]:
+    """How the values of each column merge, for people: "sum", "last_value by g1, g2", or "sequence" for a column that orders
+    rows. Empty where the engine selects rows."""
+    if not schema.primary_keys:
+        return {}
+    engine = table_engine(schema)
+    if not isinstance(engine, AggregationEngine | PartialUpdateEngine):
+        return {}
+    rules = {rule.column: rule.function for rule in engine.rules}
+    ordering = set(TableOptions(schema.options).get(SEQUENCE_FIELD) or ())
+    for group in engine.groups if isinstance(engine, PartialUpdateEngine) else ():
+        ordering |= set(group.sequence_names)
+        rules |= {name: f"{rules[name]} by {', '.join(group.sequence_names)}" for name in group.members}
+    return rules | dict.fromkeys(ordering, "sequence")

@@ -2,12 +2,13 @@
 
 Memory is looked at before the snapshot: what is flushed in between is in both. A `first-row` table is the other way round: the
 snapshot's row of a key came first, and of the rows in memory the oldest one counts. Where a table has a `sequence.field`, rows of
-a key in all memtables and in the snapshot are compared (`sequenced_memory`).
+a key in all memtables and in the snapshot are compared (`sequenced_memory`), and where its engine folds they are folded
+(`folded_memory`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,12 @@ from lakelet.errors import InvalidError
 from lakelet.format.wal.wal_record import DELETE
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
-from lakelet.realtime.memtable import Memtable, decode_values, is_sequenced, keeps_first
+from lakelet.realtime.memtable import Memtable, decode_values, folds, is_sequenced, keeps_first
 from lakelet.realtime.memtables import Memtables, SeenKeys
+from lakelet.realtime.read.folded_memory import folded_rows
 from lakelet.realtime.read.sequenced_memory import MemoryPart, winning_parts
 from lakelet.storage.home import TableHome
 from lakelet.table.read.point_read import find_rows
@@ -69,7 +72,10 @@ class PointLookup:
                 check_key(memtable.schema, schema)
             hits = [self.memtables.find(key) for key in encoded]
             seen = self.memtables.seen(encoded, hits)
-            each = [self.memtables.find_each(key) for key in encoded] if is_sequenced(schema) else []
+            compares = is_sequenced(schema) or folds(schema)
+            each = [self.memtables.find_each(key) for key in encoded] if compares else []
+        if folds(schema):
+            return FoundRows(self._folded_rows(keys, schema, each), seen)
         if is_sequenced(schema):
             return FoundRows(self._sequenced_rows(keys, schema, each), seen)
         if keeps_first(schema):
@@ -83,7 +89,7 @@ class PointLookup:
             hit = self.memtables.find(key)
         if hit is None or hit[0].schema.id != schema.id or hit[0].flush_base is not None:
             return None
-        if hit[0].keeps_first or hit[0].is_sequenced:
+        if hit[0].keeps_first or hit[0].is_sequenced or hit[0].folds:
             return None
         return hit[1]
 
@@ -111,6 +117,24 @@ class PointLookup:
         self, keys: pa.Table, schema: TableSchema, each: Sequence[Sequence[Hit]]
     ) -> tuple[tuple[Sequence[int], pa.RecordBatch], ...]:
         snapshot = latest_snapshot(self.home)
+        winners = winning_parts(self._memory_parts(each, schema, snapshot), self.home, schema, snapshot)
+        taken = {place for part in winners for place in part.places.tolist()}
+        found_rows = [shown for part in winners for shown in part.present()]
+        return (*found_rows, *self._stored(keys, schema, snapshot, taken))
+
+    def _folded_rows(
+        self, keys: pa.Table, schema: TableSchema, each: Sequence[Sequence[Hit]]
+    ) -> tuple[tuple[Sequence[int], pa.RecordBatch], ...]:
+        snapshot = latest_snapshot(self.home)
+        parts = self._memory_parts(each, schema, snapshot)
+        rows, places = folded_rows(parts, self.home, schema, snapshot)
+        taken = {place for part in parts for place in part.places.tolist()}
+        return (*_parts(rows, places), *self._stored(keys, schema, snapshot, taken))
+
+    def _memory_parts(
+        self, each: Sequence[Sequence[Hit]], schema: TableSchema, snapshot: Snapshot | None
+    ) -> list[MemoryPart]:
+        """What memtables that are not in the snapshot hold of keys."""
         held = {one.sequence_number: one for hits in each for one, _ in hits}
         parts: list[MemoryPart] = []
         for _, memtable in sorted(held.items()):
@@ -121,14 +145,17 @@ class PointLookup:
             if memtable.schema.id != schema.id:
                 rows = evolve_batch(rows, memtable.schema.fields, schema.fields)
             parts.append(MemoryPart(rows, kinds, np.array([place for place, _ in found], np.int64)))
-        winners = winning_parts(parts, self.home, schema, snapshot)
-        taken = {place for part in winners for place in part.places.tolist()}
-        rest = np.array([place for place in range(len(each)) if place not in taken], np.int64)
-        found_rows = [shown for part in winners for shown in part.present()]
-        if len(rest):
-            rows, places = find_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
-            found_rows += _parts(rows, rest[places])
-        return tuple(found_rows)
+        return parts
+
+    def _stored(
+        self, keys: pa.Table, schema: TableSchema, snapshot: Snapshot | None, taken: Collection[int]
+    ) -> list[tuple[Sequence[int], pa.RecordBatch]]:
+        """The snapshot's rows of the keys that memory has not decided."""
+        rest = np.array([place for place in range(keys.num_rows) if place not in taken], np.int64)
+        if not len(rest):
+            return []
+        rows, places = find_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
+        return _parts(rows, rest[places])
 
     def _first_rows(
         self, keys: pa.Table, schema: TableSchema, hits: Sequence[Hit | None]

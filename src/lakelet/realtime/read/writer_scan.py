@@ -3,7 +3,8 @@
 A memtable's row of a key is newer than every committed one, for it is committed later. So the rows of the table are those of
 the snapshot whose key no memtable has, and of each key in memory the newest row, unless that deletes it. A `first-row` table is
 the other way round: of each key in memory the oldest row, unless the snapshot has one. Where a table has a `sequence.field`,
-sequences decide which row of a key counts, of all memtables and the snapshot (`sequenced_memory`).
+sequences decide which row of a key counts, of all memtables and the snapshot (`sequenced_memory`). Where its engine folds, the
+row of each key in memory is made of all its versions and of what files hold (`folded_memory`).
 
 A range of keys comes in the order of keys: buckets and memory are merged, a batch of each at a time.
 """
@@ -23,7 +24,8 @@ from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import Predicate, conjunction
 from lakelet.read.evolve import evolve_batch
-from lakelet.realtime.memtable import decode_values, is_sequenced, keeps_first
+from lakelet.realtime.memtable import decode_values, folds, is_sequenced, keeps_first
+from lakelet.realtime.read.folded_memory import folded_rows
 from lakelet.realtime.read.key_order import merge_in_order
 from lakelet.realtime.read.sequenced_memory import MemoryPart, winning_parts
 from lakelet.scan.plan import Where
@@ -86,6 +88,10 @@ class WriterScan:
         """The rows in memory that win against all others of their keys, deletions left out, and the primary keys of all that win:
         the committed rows with these keys are superseded. Not for tables that keep the first row of a key."""
         schema = self.scan.schema
+        if folds(schema):
+            parts = self._parts()
+            rows, _ = folded_rows(parts, self.scan.home, schema, self.scan.snapshot)
+            return rows, pa.Table.from_batches([part.rows.select(list(schema.primary_keys)) for part in parts])
         if is_sequenced(schema):
             winners = self._sequenced()
             rows = pa.Table.from_batches([part.rows for part in winners])
@@ -141,6 +147,13 @@ class WriterScan:
         primary key all rows, in their order."""
         first = keeps_first(self.scan.schema)
         condition = row_filter(self.scan.where, self.scan.schema.fields)
+        if folds(self.scan.schema):
+            parts = self._parts()
+            if not parts:
+                return [], None
+            folded, _ = folded_rows(parts, self.scan.home, self.scan.schema, self.scan.snapshot)
+            every = pa.concat_arrays([_keys(part.rows, self.scan.schema) for part in parts])
+            return [condition.apply(batch) for batch in folded.combine_chunks().to_batches()], every
         if is_sequenced(self.scan.schema):
             winners = self._sequenced()
             replaced = [_keys(part.rows, self.scan.schema) for part in winners]
@@ -156,6 +169,11 @@ class WriterScan:
 
     def _sequenced(self) -> list[MemoryPart]:
         """The rows in memory that win against all others of their keys."""
+        parts = self._parts()
+        return winning_parts(parts, self.scan.home, self.scan.schema, self.scan.snapshot) if parts else []
+
+    def _parts(self) -> list[MemoryPart]:
+        """The rows of each memtable, with the numbers of their keys."""
         schema = self.scan.schema
         decoded = [(part.schema, *decode_values(part.values, part.schema)) for part in self.memory]
         parts = [
@@ -167,11 +185,10 @@ class WriterScan:
         numbers = pa.chunked_array([_keys(rows, schema) for rows, _ in parts]).combine_chunks().dictionary_encode()
         places = numbers.indices.to_numpy().astype(np.int64)
         starts = np.cumsum([0, *(rows.num_rows for rows, _ in parts)])
-        given = [
+        return [
             MemoryPart(rows, kinds, places[start : start + rows.num_rows])
             for (rows, kinds), start in zip(parts, starts[:-1], strict=True)
         ]
-        return winning_parts(given, self.scan.home, schema, self.scan.snapshot)
 
     def _unseen(
         self, part: MemtableRows, seen: pa.Array | None

@@ -258,6 +258,8 @@ class LogWriter:
                     work.outdated = True
                     work.finish()
                     return group
+        if self._memtables.active.folds:
+            group = self._after_deletions(work.rows, work.schema, group)
         waits = sum(len(one.rows.records) for one in group if one.rows is not None)
         full = self._memtables.active.memory_size + waits >= self._settings.flush_bytes
         if full or work.schema.id > newest.id:
@@ -266,6 +268,18 @@ class LogWriter:
             if self._memtables.active.memory_size >= self._settings.flush_bytes or work.schema.id > newest.id:
                 self._roll(work.schema)
         return [*group, work]
+
+    def _after_deletions(self, rows: EncodedRows, schema: TableSchema, group: list[_Work]) -> list[_Work]:
+        """Open another memtable before rows whose keys the active one deletes: folded together they would be an insertion, and
+        what older files have of the key would come back. The group from then on."""
+        if any(one.rows is not None and one.rows.deletes for one in group):
+            self._write(group)
+            group = []
+        if not rows.deletes and not self._memtables.active.deleted.isdisjoint(rows.keys):
+            self._write(group)
+            group = []
+            self._roll(schema)
+        return group
 
     def _write(self, group: Sequence[_Work]) -> None:
         """Log first, then memory."""

@@ -22,6 +22,8 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import Overwrite
 from lakelet.errors import InvalidError
 from lakelet.ids import PrefixedIds
+from lakelet.lsm.engine.aggregation import AggregationEngine
+from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
@@ -72,7 +74,8 @@ def write(
 
     `mode` is "append" (in a primary-key table an upsert), "upsert" (which needs a primary key), "overwrite" (the whole
     table, or the static `partition`) or "overwrite_partitions" (the partitions that the rows belong to). Rows of a DataFrame
-    have no order: two of one key are refused, unless the table has a `sequence.field` or `on_duplicate` is "any". `kinds` names
+    have no order: two of one key are refused, unless the table has a `sequence.field`, its engine aggregates them in whatever
+    order, or `on_duplicate` is "any"; all of them are folded by the task of their bucket. `kinds` names
     the column of row kinds ("+I", "+U", "-U", "-D"). `missing` says what an upsert does about columns that the frame
     lacks: "error", "default" or "keep" (stored values stay, looked up by the tasks in one snapshot: a conflict if their buckets
     are written to meanwhile); unless given, the option `write.missing-columns` says it. With `commit_user` and a rising
@@ -130,9 +133,12 @@ def writable_schema(opened: OpenedTable, request: WriteRequest) -> TableSchema:
 
 
 def one_row_per_key(schema: TableSchema, request: WriteRequest) -> bool:
-    """Whether several rows of one key are refused, since nothing says which of them is the last."""
-    ordered = TableOptions(schema.options).get(SEQUENCE_FIELD)
-    return bool(schema.primary_keys) and not ordered and request.on_duplicate != "any"
+    """Whether several rows of one key are refused, since nothing says which of them is the last: not where an engine folds all
+    of them, in whatever order, unless some take values back."""
+    if not schema.primary_keys or TableOptions(schema.options).get(SEQUENCE_FIELD) or request.on_duplicate == "any":
+        return False
+    engine = table_engine(schema)
+    return not (isinstance(engine, AggregationEngine) and engine.commutes and request.kinds is None)
 
 
 def planned_commit(opened: OpenedTable, request: WriteRequest) -> TableCommit:

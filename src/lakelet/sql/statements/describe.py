@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakelet.catalog.names import split_name
 from lakelet.catalog.sql_result import SqlResult
+from lakelet.lsm.engine.table_engine import column_rules
 from lakelet.model.default_expressions import default_expressions
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
@@ -110,6 +111,8 @@ def column_row(field: Field, schema: TableSchema, name: str, *, is_own: bool) ->
     """A column, or a field inside one, as a row."""
     keys = [("primary", schema.primary_keys), ("partition", schema.partition_keys)]
     key = ", ".join(role for role, names in keys if is_own and field.name in names)
+    if is_own and not key:
+        key = column_rules(schema).get(field.name, "")
     null = "YES" if field.type.nullable else "NO"
     default = default_text(field, default_expressions(schema) if is_own else {})
     return (name, bare_type_text(field.type), null, key or None, default, field.description)

@@ -39,7 +39,10 @@ def test_vectors_of_java_are_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if GOLDEN[name]["bits32"]])
 def test_vectors_are_the_bytes_that_java_writes(name: str) -> None:
-    assert encode(np.array(GOLDEN[name]["positions"], np.int64)).hex() == GOLDEN[name]["bits32"]
+    positions = np.array(GOLDEN[name]["positions"], np.int64)
+    assert encode(positions).hex() == GOLDEN[name]["bits32"]
+    if GOLDEN[name]["bits64"] and len(positions):
+        assert encode(positions, bits64=True).hex() == GOLDEN[name]["bits64"]
 
 
 def test_the_next_vector_may_follow() -> None:
