@@ -10,6 +10,7 @@ serve one warehouse, `find` and `follow` bring in what another node created, and
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import threading
@@ -23,9 +24,15 @@ from lakelet.clock import Clock
 from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError, UnavailableError
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import TIMESTAMPS, Atomic, Kind
-from lakelet.options import SERVICE_ATTACHED, SERVICE_CREATED_AT, SERVICE_NAME, SERVICE_STATUS
+from lakelet.options import (
+    SERVICE_ATTACHED,
+    SERVICE_CREATED_AT,
+    SERVICE_EXACT_INTEGERS,
+    SERVICE_NAME,
+    SERVICE_STATUS,
+)
 from lakelet.realtime.supported import check_supported
-from lakelet.service.tables.served_table import OpenTable
+from lakelet.service.tables.served_table import OpenTable, declared_integers
 from lakelet.service.tables.table_config import (
     altered_config,
     check_table_name,
@@ -317,7 +324,11 @@ class TableRegistry:
             )
         columns, key, partitions = list(layout.columns), list(layout.primary_key), list(layout.partitioned_by)
         options = {**layout.options, **self._served_options(name, config, attached=False)}
-        check_supported(self._lake.planned_schema(columns, key, partitions, options, None))
+        planned = self._lake.planned_schema(columns, key, partitions, options, None)
+        check_supported(planned)
+        declared = declared_integers(planned)
+        if declared:
+            options[SERVICE_EXACT_INTEGERS.name] = json.dumps(sorted(declared), ensure_ascii=False)
         return self._lake.create_table(full, columns, primary_key=key, partitioned_by=partitions, options=options)
 
     def _attached(self, name: str, config: TableConfig) -> Table:
