@@ -39,7 +39,7 @@ SERVICE_EXACT_INTEGERS = declare(
     "service.exact-integers",
     STRING,
     None,
-    "Payload fields, a JSON list, that have held integers beyond 2^53, and so never become DOUBLE.",
+    "Payload fields, a JSON list, that were declared BIGINT or have held integers beyond 2^53, and so never become DOUBLE.",
     ACTED,
 )
 

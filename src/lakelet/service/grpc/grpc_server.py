@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 import grpc
@@ -26,6 +28,9 @@ from lakelet.service.service import Service
 _LOG = logging.getLogger("lakelet.service.grpc")
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 _NO_LIMIT = -1
+_STATUSES = health_pb2.HealthCheckResponse.ServingStatus
+# How often those who watch the health of the service are told of a change.
+_LOOK_SECONDS = 1.0
 
 
 class Edge(Protocol):
@@ -89,36 +94,49 @@ class GrpcServer:
 
     async def stop(self, drain_seconds: float) -> None:
         """Take no further calls, and answer those that run."""
-        await self._health.enter_graceful_shutdown()
+        self._health.enter_graceful_shutdown()
         await self._server.stop(drain_seconds)
 
 
-class _Health(health.aio.HealthServicer):  # type: ignore[misc]
-    """The health protocol, which tells the state of the service when it is asked."""
+class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
+    """The health protocol, which tells the state of the service when it is asked, and its changes to those who watch."""
 
     def __init__(self, service: Service) -> None:
-        super().__init__()
         self._service_of_rows = service
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     async def Check(self, request: Any, context: Any) -> Any:
         """Whether requests should be sent here."""
-        await self._refresh()
-        return await super().Check(request, context)
+        status = await self._status(request.service)
+        if status == _STATUSES.SERVICE_UNKNOWN:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"{request.service}: no service of this name is here")
+        return health_pb2.HealthCheckResponse(status=status)
 
-    async def enter_graceful_shutdown(self) -> None:
+    async def Watch(self, request: Any, context: Any) -> None:
+        """The same now and whenever it is another; the end of the server ends it."""
+        told = None
+        while True:
+            status = await self._status(request.service)
+            if status != told:
+                told = status
+                await context.write(health_pb2.HealthCheckResponse(status=status))
+            if self._stopping.is_set():
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._stopping.wait()
+
+    def enter_graceful_shutdown(self) -> None:
         """Say from now on that no requests should be sent here."""
-        self._stopping = True
-        await super().enter_graceful_shutdown()
+        self._stopping.set()
 
-    async def _refresh(self) -> None:
-        if self._stopping:
-            return
+    async def _status(self, name: str) -> Any:
+        if name not in ("", OLAP, LAKELET):
+            return _STATUSES.SERVICE_UNKNOWN
+        if self._stopping.is_set():
+            return _STATUSES.NOT_SERVING
         found = await self._service_of_rows.health()
-        statuses = health_pb2.HealthCheckResponse.ServingStatus
-        status = statuses.SERVING if found.is_ready else statuses.NOT_SERVING
-        for name in ("", OLAP, LAKELET):
-            await self.set(name, status)
+        return _STATUSES.SERVING if found.is_ready else _STATUSES.NOT_SERVING
 
 
 def _handlers(name: str, edge: Edge, access: Callers) -> Iterator[tuple[str, Any]]:

@@ -24,7 +24,7 @@ from lakelet.service.timestamps import moment_us, parse_timestamp
 Converter = Callable[[Any], Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# All decimals of so many digits are apart as doubles.
+# Decimals of up to 15 digits are apart as doubles.
 _DIGITS = 10**15
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32}
 

@@ -10,6 +10,7 @@ serve one warehouse, `find` and `follow` bring in what another node created, and
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import threading
@@ -21,9 +22,17 @@ from typing import TYPE_CHECKING
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
 from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError, UnavailableError
+from lakelet.model.schema import TableSchema
 from lakelet.model.types import TIMESTAMPS, Atomic, Kind
-from lakelet.options import SERVICE_ATTACHED, SERVICE_CREATED_AT, SERVICE_NAME, SERVICE_STATUS
-from lakelet.service.tables.served_table import OpenTable
+from lakelet.options import (
+    SERVICE_ATTACHED,
+    SERVICE_CREATED_AT,
+    SERVICE_EXACT_INTEGERS,
+    SERVICE_NAME,
+    SERVICE_STATUS,
+)
+from lakelet.realtime.supported import check_supported
+from lakelet.service.tables.served_table import OpenTable, declared_integers
 from lakelet.service.tables.table_config import (
     altered_config,
     check_table_name,
@@ -272,7 +281,7 @@ class TableRegistry:
                 changes.update(retention_options(tuple(opened.schema.partition_keys), config.retention_days, given))
             if request.status is not None:
                 changes[SERVICE_STATUS.name] = request.status
-            opened.table.alter(lambda schema: opened.table.with_options(schema, changes))
+            opened.table.alter(lambda schema: _altered(opened.table, schema, changes))
             return opened
 
     def drop(self, request: DropTableRequest, leave: Callable[[bool], None] | None = None) -> DropTableResult:
@@ -313,13 +322,14 @@ class TableRegistry:
             raise AlreadyExistsError(
                 f"table {full!r} is in the lake and is not served: serve it by the property {ATTACH!r}"
             )
-        return self._lake.create_table(
-            full,
-            list(layout.columns),
-            primary_key=list(layout.primary_key),
-            partitioned_by=list(layout.partitioned_by),
-            options={**layout.options, **self._served_options(name, config, attached=False)},
-        )
+        columns, key, partitions = list(layout.columns), list(layout.primary_key), list(layout.partitioned_by)
+        options = {**layout.options, **self._served_options(name, config, attached=False)}
+        planned = self._lake.planned_schema(columns, key, partitions, options, None)
+        check_supported(planned)
+        declared = declared_integers(planned)
+        if declared:
+            options[SERVICE_EXACT_INTEGERS.name] = json.dumps(sorted(declared), ensure_ascii=False)
+        return self._lake.create_table(full, columns, primary_key=key, partitioned_by=partitions, options=options)
 
     def _attached(self, name: str, config: TableConfig) -> Table:
         wanted = config.properties[ATTACH]
@@ -382,6 +392,18 @@ def _close_for_deletion(opened: OpenTable) -> None:
         opened.close()
     except LakeletError as error:
         _LOG.warning("table %s is deleted with rows that were not committed: %s", opened.name, error)
+
+
+def _altered(table: Table, schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
+    """A schema with other options; InvalidError where rows of a table that takes them could not be written, or read, any more."""
+    altered = table.with_options(schema, changes)
+    try:
+        check_supported(schema)
+    except InvalidError:
+        # Attached, and only read.
+        return altered
+    check_supported(altered)
+    return altered
 
 
 def _check_properties(properties: Mapping[str, str | None]) -> None:

@@ -11,6 +11,7 @@ from lakelet.commit.metadata.schema_watch import SchemaWatch
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
+from lakelet.model.types import Array, Atomic, DataType, Kind, Map, Row
 from lakelet.options import (
     SERVICE_ATTACHED,
     SERVICE_CREATED_AT,
@@ -21,7 +22,7 @@ from lakelet.options import (
 from lakelet.realtime.settings import wal_path
 from lakelet.realtime.wal.wal_folder import log_numbers
 from lakelet.service.tables.table_config import config_of
-from lakelet.service.tables.table_layout import DAY
+from lakelet.service.tables.table_layout import DAY, PAYLOAD
 from lakelet.service.values import ACTIVE, DELETING, TableConfig
 
 if TYPE_CHECKING:
@@ -138,9 +139,29 @@ class OpenTable:
 
 
 def exact_integers(schema: TableSchema) -> frozenset[str]:
-    """The payload fields that have held integers beyond 2^53."""
+    """The payload fields that were declared BIGINT, or have held integers beyond 2^53."""
     text = TableOptions(schema.options).get(SERVICE_EXACT_INTEGERS)
     return frozenset(json.loads(text)) if text else frozenset()
+
+
+def declared_integers(schema: TableSchema) -> frozenset[str]:
+    """The payload fields of a new table that are BIGINT, or have it inside."""
+    payload = next((field.type for field in schema.fields if field.name == PAYLOAD), None)
+    fields = payload.fields if isinstance(payload, Row) else ()
+    return frozenset(field.name for field in fields if _has_bigint(field.type))
+
+
+def _has_bigint(data_type: DataType) -> bool:
+    match data_type:
+        case Atomic(kind=Kind.BIGINT):
+            return True
+        case Array(element):
+            return _has_bigint(element)
+        case Map(_, value_type):
+            return _has_bigint(value_type)
+        case Row(fields):
+            return any(_has_bigint(field.type) for field in fields)
+    return False
 
 
 def is_attached(schema: TableSchema) -> bool:

@@ -61,8 +61,6 @@ def planned_layout(properties: Mapping[str, str], retention_days: int) -> TableL
         raise InvalidError(f"properties.{_PARTITIONING}: expected day or id-day, found {partitioning!r}")
     if key not in ((), (ID,), (ID, TIMESTAMP)):
         raise InvalidError(f"properties.{_PRIMARY_KEY}: expected 'id' or 'id, timestamp', found {', '.join(key)!r}")
-    if "-2" in (buckets, options.get("bucket")):
-        raise InvalidError("properties.bucket: rows whose bucket is postponed (-2) cannot be read before they have one")
     if key and partitioning == "id-day":
         raise InvalidError(f"properties.{_PARTITIONING}: id-day is for tables without a primary key")
     partitioned_by: tuple[str, ...] = () if key == (ID,) else (DAY,)

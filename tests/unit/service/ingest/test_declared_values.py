@@ -200,3 +200,16 @@ def test_a_partial_arrow_batch_tells_each_row_that_is_no_record(tmp_path: Path) 
         assert answer.json()["written"] == 1
         assert [one["place"] for one in answer.json()["refused"]] == [1, 2, 3, 4]
         assert asked(served, "SELECT id FROM t") == [{"id": "k0"}]
+
+
+def test_a_declared_bigint_stays_one(tmp_path: Path) -> None:
+    declared = {"payload.n": "BIGINT", "payload.o": "ROW<x ARRAY<BIGINT>>", "payload.s": "STRING"}
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties=declared)
+        served.write("t", {"n": 1, "o": {"x": [1]}, "free": 1}, id="a")
+        assert served.write("t", {"n": 1.5, "o": {"x": [1.5]}, "free": 1.5}, id="b")["rest_values"] == 2
+        kinds = asked(served, "SELECT typeof(payload.n) AS n, typeof(payload.o) AS o, typeof(payload.free) AS f FROM t")
+        assert set(kinds[0].values()) == {"BIGINT", "STRUCT(x BIGINT[])", "DOUBLE"}
+        assert served.payloads("t", "b") == [{"n": 1.5, "o": {"x": [1.5]}, "free": 1.5}]
+        served.write("t", {"n": 2**53 + 1}, id="c")
+        assert asked(served, "SELECT payload.n AS n FROM t WHERE id = 'c'") == [{"n": 2**53 + 1}]

@@ -257,10 +257,46 @@ def test_a_table_of_the_lake_that_is_not_served_is_refused_without_its_folder(tm
         assert str(tmp_path) not in there.text + missing.text
 
 
-@pytest.mark.parametrize("name", ["bucket", "buckets"])
-def test_a_table_that_could_not_be_written_to_is_not_created(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"bucket": "-2"}, "postponed"),
+        ({"buckets": "-2"}, "postponed"),
+        ({"deletion-vectors.enabled": "true", "write-only": "true"}, "write-only"),
+        ({"changelog-producer": "lookup"}, "changelog-producer"),
+    ],
+)
+def test_a_table_that_could_not_be_written_to_is_refused(
+    tmp_path: Path, properties: dict[str, str], words: str
+) -> None:
     with ServedLake(tmp_path) as served:
-        body = {"table_name": "t", "config": {"properties": {"primary_key": "id", name: "-2"}}}
+        body = {"table_name": "t", "config": {"properties": {"primary_key": "id", **properties}}}
         answer = served.request("POST", "/v1/tables", json=body)
+        assert (answer.status_code, words in answer.text) == (400, True)
+        assert served.lake.tables("default") == []
+        served.create("t", properties={"primary_key": "id"})
+        # In memory: its flush would hide it.
+        served.write("t", {"a": 1})
+        properties = {"bucket" if name == "buckets" else name: text for name, text in properties.items()}
+        answer = served.request("PATCH", "/v1/tables/t", json={"config": {"properties": properties}})
         assert answer.status_code == 400
-        assert "postponed" in answer.json()["detail"]
+        served.write("t", {"a": 2}, id="b")
+        served.flush("t")
+        assert served.rows("SELECT count(*) AS n FROM default.t") == [{"n": 2}]
+
+
+def test_a_table_that_is_only_read_can_be_attached_and_altered(tmp_path: Path) -> None:
+    columns = [("id", "STRING NOT NULL"), ("timestamp", "TIMESTAMP(6) WITH LOCAL TIME ZONE"), ("n", "BIGINT")]
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "bucket": "1"}
+    with ServedLake(tmp_path) as served:
+        served.lake.create_database("shop", if_not_exists=True)
+        table = served.lake.create_table("shop.sums", columns, primary_key=["id"], options=options)
+        for _ in range(2):
+            table.write([{"id": "a", "timestamp": None, "n": 2}])
+        served.create("sums", properties={"attach": "shop.sums"})
+        assert served.request("PATCH", "/v1/tables/sums", json={"config": {"buffer_size": 7}}).status_code == 200
+        answer = served.request("POST", "/v1/query", json={"sql": "SELECT n FROM sums"})
+        assert answer.json()["result_json"] == '[{"n":4}]'
+        body = {"table": "sums", "id": "a", "timestamp": MORNING, "payload": {"n": 1}}
+        answer = served.request("POST", "/v1/data", json=body)
+        assert (answer.status_code, "merge-engine" in answer.text) == (400, True)
