@@ -128,6 +128,39 @@ def test_what_a_function_may_cost_is_bounded_but_for_rules(module: Path) -> None
     assert len([name for name in names if "rule_1" in name]) == 9
 
 
+def test_no_folder_and_no_peer_is_left_to_deep_tests_alone(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = module.parents[1] / "other" / "test_other.py"
+    other.parent.mkdir()
+    root = module.parents[2]
+    (root / "pytest.ini").write_text("[pytest]\nmarkers = soak\n  redis\ntestpaths = tests\n")
+    other.write_text(
+        "import pytest\n@pytest.mark.deep\n@pytest.mark.redis\ndef test_a(): ...\n@pytest.mark.soak\ndef test_b(): ...\n"
+    )
+    options = [
+        "--collect-only",
+        "-qq",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.tiers.selection",
+        "--import-mode=importlib",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTEST_ADDOPTS", "")
+        patch.chdir(root)
+        for arguments, status in (
+            (["--depth=test"], pytest.ExitCode.USAGE_ERROR),
+            (["--depth=test", "-k", "test_a"], pytest.ExitCode.NO_TESTS_COLLECTED),
+            ([], pytest.ExitCode.OK),
+        ):
+            capsys.readouterr()
+            assert pytest.main([*options, *arguments, f"--rootdir={root}", "-c", str(root / "pytest.ini")]) == status
+            told = "".join(capsys.readouterr())
+            assert ("nothing but deep tests: peer redis, tests/other" in told) == (
+                status == pytest.ExitCode.USAGE_ERROR
+            )
+
+
 def test_what_check_runs_is_left_out_after_it(module: Path) -> None:
     check, after = taken(module, "--depth=check"), taken(module, "--depth=test", "--after-check")
     assert sorted(check + after) == sorted(taken(module, "--depth=test"))

@@ -10,6 +10,9 @@ Every test is in one tier:
 
 A plain `pytest` takes all of them. A sample always shows every value of every parameter (tests/tiers/sample.py), and is the same
 in every run, so that a test that fails fails again.
+
+A run of `make test` in which a folder of tests, or a peer, has nothing but deep tests ends before it begins: no mark and no
+budget takes a capability out of it.
 """
 
 import time
@@ -40,6 +43,9 @@ TEST_SECONDS = {
 # What a case, and all cases of a function together, may cost in `make check`; the rest waits for `make test`.
 CASE_SECONDS = 0.1
 FUNCTION_SECONDS = 0.06
+
+# Marks of tests that need a peer.
+PEERS = ("s3", "redis", "java", "pypaimon", "iceberg_spark", "iceberg_rest", "spark")
 
 Wanted = Callable[[pytest.Item], bool]
 
@@ -99,6 +105,8 @@ class TimeLimit:
 
 def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
     deep = _deep(items)
+    if config.getoption("--depth") == "test" and _takes_everything(config) and (missing := uncovered(items, deep)):
+        raise pytest.UsageError(f"nothing but deep tests: {', '.join(missing)} (docs/testing.md)")
     check = _check(items, deep)
     found: list[Wanted] = []
     if config.getoption("--depth") != "all":
@@ -117,6 +125,24 @@ def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
         chosen = _slice(items, deep, commit, config.getoption("--slice-seconds"))
         found.append(lambda item: item.nodeid in chosen)
     return found
+
+
+def _takes_everything(config: pytest.Config) -> bool:
+    """Whether no part of the tests was asked for by name or mark."""
+    return not any(config.getoption(name) for name in ("file_or_dir", "keyword", "markexpr"))
+
+
+def uncovered(items: list[pytest.Item], deep: set[str]) -> list[str]:
+    """Folders and peers all of whose tests are deep."""
+    there, covered = set[str](), set[str]()
+    for item in items:
+        if item.get_closest_marker("soak") is None:
+            subjects = {item.nodeid.partition("::")[0].rpartition("/")[0]}
+            subjects |= {f"peer {peer}" for peer in PEERS if item.get_closest_marker(peer) is not None}
+            there |= subjects
+            if item.nodeid not in deep:
+                covered |= subjects
+    return sorted(there - covered)
 
 
 def _check(items: list[pytest.Item], deep: set[str]) -> set[str]:
