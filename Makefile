@@ -30,7 +30,7 @@ TEST := $(BIN)/pytest -n $(TEST_WORKERS) --dist loadfile
 # What `make test` gets besides; CI leaves out what `make check` has just run.
 TEST_ARGS ?=
 # The part of the random examples that `make check` and `make test` draw.
-SHARE ?= 0.25
+SHARE ?= 0.16
 # Where the random examples of `make test-all` begin; it prints the number, which repeats them.
 ifndef SEED
 SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')

@@ -9,6 +9,7 @@ from tests.integration.upkeep_processes import rows_of, run_together
 from tests.integration.writing_processes import TABLE, Address
 
 SECONDS = 12.0
+SHORT_SECONDS = 5.0
 WRITERS = 2
 KINDS: dict[str, dict[str, str]] = {
     "merged": {"bucket": "2"},
@@ -43,7 +44,13 @@ def race(folder: Path, kind: str, seconds: float, writers: int = WRITERS) -> Non
     assert max(one.last for one in done if one.role == "write") > 2
 
 
-@pytest.mark.sampled(at_most=2)
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_at_once_on_a_disk(tmp_path: Path, kind: str) -> None:
+    race(tmp_path, kind, SHORT_SECONDS)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_at_once_for_longer(tmp_path: Path, kind: str) -> None:
     race(tmp_path, kind, SECONDS)

@@ -65,7 +65,9 @@ def check_race(address: Address, acknowledged: Sequence[Acknowledged]) -> None:
     assert sorted(names[2:]) == sorted(name for one in acknowledged for name in one.columns)
 
 
+@pytest.mark.deep
 def test_eight_processes_append_on_a_disk(tmp_path: Path) -> None:
+    """More commits of fewer kinds than where operations are mixed."""
     address = new_table(Address(str(tmp_path)))
     acknowledged = race(address, ["append"] * 8, 25)
     check_race(address, acknowledged)

@@ -23,7 +23,8 @@ KEYS = 20
 # One round in this many deletes keys.
 DELETES_EVERY = 4
 LEAST_TIMES = 3
-RETENTION_SECONDS = 10.0
+# Of the time of a run, so that the last part of it expires something.
+RETENTION_SHARE = 5 / 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def run_together(address: Address, writers: int, seconds: float) -> list[Done]:
 
 def _run(address: Address, role: str, worker: int, writers: int, seconds: float) -> Done:
     table = opened_together(address)
-    until = time.monotonic() + seconds
+    until, retention = time.monotonic() + seconds, seconds * RETENTION_SHARE
     chance = random.Random(f"{role} {worker}")
     last = times = 0
     seen = [0] * writers
@@ -77,13 +78,13 @@ def _run(address: Address, role: str, worker: int, writers: int, seconds: float)
                 # Whoever compacts the same buckets again and again may give up; nothing is lost by it.
                 last += 1
         elif role == "expire":
-            table.expire_snapshots(retain_last=2, older_than=f"{int(RETENTION_SECONDS)} s")
+            table.expire_snapshots(retain_last=2, older_than=f"{int(retention)} s")
         else:
-            seen = _read(table, seen)
+            seen = _read(table, seen, retention)
     return Done(role, worker, last, times)
 
 
-def _read(table: Table, seen: list[int]) -> list[int]:
+def _read(table: Table, seen: list[int], retention: float) -> list[int]:
     """Looks at one version: whole rounds of every writer, none older than before."""
     before = latest_snapshot(table.home)
     try:
@@ -91,7 +92,7 @@ def _read(table: Table, seen: list[int]) -> list[int]:
     except LakeletError:
         # A version lives as long as the retention, no longer: one that was old when the read began may be gone at once.
         assert before is not None
-        assert table.home.clock.now_ms() - before.time_ms > RETENTION_SECONDS * 1000, "a short read has failed"
+        assert table.home.clock.now_ms() - before.time_ms > retention * 1000, "a short read has failed"
         return seen
     now = list(seen)
     for worker in range(len(seen)):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.sources import REPOSITORY
-from tests.tiers.cost_table import cost_key, medians, seconds_of, updated
+from tests.tiers.cost_table import cost_key, medians, rescaled, seconds_of, updated
 from tests.tiers.processor_time import processor_seconds
 from tests.tiers.sample import filled, sampled, stable_order
 from tests.tiers.schedule import dearest_first, work_unit
@@ -42,7 +42,7 @@ def test_seeded(seed): ...
 @pytest.mark.deep
 def test_long(): ...
 
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(20))
 def test_many(number): ...
 """
 
@@ -90,7 +90,7 @@ def taken(module: Path, *arguments: str) -> tuple[str, ...]:
 
 
 def test_a_plain_run_takes_everything(module: Path) -> None:
-    assert len(taken(module)) == 1 + 12 + 1 + 1 + 1 + 40
+    assert len(taken(module)) == 1 + 12 + 1 + 1 + 1 + 20
 
 
 def test_make_test_takes_a_sample_and_nothing_deep(module: Path) -> None:
@@ -128,11 +128,44 @@ def test_what_a_function_may_cost_is_bounded_but_for_rules(module: Path) -> None
     assert len([name for name in names if "rule_1" in name]) == 9
 
 
+def test_no_folder_and_no_peer_is_left_to_deep_tests_alone(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = module.parents[1] / "other" / "test_other.py"
+    other.parent.mkdir()
+    root = module.parents[2]
+    (root / "pytest.ini").write_text("[pytest]\nmarkers = soak\n  redis\ntestpaths = tests\n")
+    other.write_text(
+        "import pytest\n@pytest.mark.deep\n@pytest.mark.redis\ndef test_a(): ...\n@pytest.mark.soak\ndef test_b(): ...\n"
+    )
+    options = [
+        "--collect-only",
+        "-qq",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.tiers.selection",
+        "--import-mode=importlib",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTEST_ADDOPTS", "")
+        patch.chdir(root)
+        for arguments, status in (
+            (["--depth=test"], pytest.ExitCode.USAGE_ERROR),
+            (["--depth=test", "-k", "test_a"], pytest.ExitCode.NO_TESTS_COLLECTED),
+            ([], pytest.ExitCode.OK),
+        ):
+            capsys.readouterr()
+            assert pytest.main([*options, *arguments, f"--rootdir={root}", "-c", str(root / "pytest.ini")]) == status
+            told = "".join(capsys.readouterr())
+            assert ("nothing but deep tests: peer redis, tests/other" in told) == (
+                status == pytest.ExitCode.USAGE_ERROR
+            )
+
+
 def test_what_check_runs_is_left_out_after_it(module: Path) -> None:
     check, after = taken(module, "--depth=check"), taken(module, "--depth=test", "--after-check")
     assert sorted(check + after) == sorted(taken(module, "--depth=test"))
     assert {name.partition("[")[0] for name in check} == {"test_sampled", "test_random", "test_seeded", "test_many"}
-    assert 0 < len([name for name in after if "many" in name]) < 40
+    assert 0 < len([name for name in after if "many" in name]) < 20
 
 
 def test_tidy_tests_are_all_in_check(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +231,13 @@ def test_a_cost_goes_with_the_file_wherever_it_is() -> None:
     assert updated(table, medians(lines)) == {"test_w::test_w": 2.0, "test_x::test_y": 3.0}
 
 
+def test_costs_of_another_machine_are_those_of_the_tables() -> None:
+    table = {f"test_x::test_{number}": 2.0 + number for number in range(40)}
+    measured = {name: cost / 2 for name, cost in table.items()} | {"test_x::test_0": 50.0, "test_x::test_new": 1.0}
+    assert rescaled(table, measured)["test_x::test_new"] == 2.0
+    assert rescaled(table, {"test_x::test_1": 9.0}) == {"test_x::test_1": 9.0}
+
+
 def test_a_test_that_was_never_measured_costs_what_its_neighbours_cost() -> None:
     assert seconds_of("tests/spark/test_new.py::test_new") > seconds_of("tests/unit/test_new.py::test_new")
 
@@ -253,6 +293,21 @@ def test_zones_matter_where_times_are_spoken_of(tmp_path: Path) -> None:
     assert zone_matters(tmp_path / "test_t.py", tmp_path)
     assert not zone_matters(tmp_path / "test_n.py", tmp_path)
     assert zone_matters(tmp_path / "tests" / "sql" / "test_scripts.py", tmp_path)
+
+
+def test_of_scripts_those_run_in_a_zone_that_speak_of_times(module: Path) -> None:
+    folder = module.parents[1] / "sql"
+    folder.mkdir()
+    for name, text in (("times", "TIMESTAMP"), ("others", "INT")):
+        (folder / name).write_text(text)
+    other = folder / "test_scripts.py"
+    other.write_text(
+        "import pytest\nfrom pathlib import Path\n"
+        "FILES = [Path(__file__).with_name(one) for one in ('times', 'others')]\n"
+        "@pytest.mark.parametrize('path', FILES, ids=lambda one: one.name)\n"
+        "def test_script(path): ...\n"
+    )
+    assert taken(other, "--zone-tests") == ("test_script[times]",)
 
 
 def test_nothing_begins_after_the_limit() -> None:

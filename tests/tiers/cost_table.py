@@ -1,7 +1,8 @@
 """Recorded processor seconds per test function, from which slices are filled and the work is spread.
 
 The table is keyed by the file's stem and the function's name, so that a file that moves keeps its costs. It is a guide, never a
-judge: a test that is not in it counts as what tests of its folder usually cost.
+judge: a test that is not in it counts as what tests of its folder usually cost. Its seconds are those of one machine, since what
+a run takes is decided by them: new costs are multiplied by what makes the functions that were known before cost what they did.
 
     python -m tests.tiers.cost_table LINES...    puts the costs in files of `--costs` into the table; others stay
 """
@@ -16,6 +17,9 @@ from statistics import median
 
 TABLE = Path(__file__).with_name("costs.json")
 UNKNOWN_SECONDS = 0.01
+# Functions that tell how fast a machine is cost this much at least, and are this many at least.
+TELLING_SECONDS = 0.05
+TELLING_FUNCTIONS = 30
 USUAL_SECONDS = {
     "tests/conformance/": 1.0,
     "tests/crash/": 1.0,
@@ -55,17 +59,26 @@ def medians(lines: Iterable[str]) -> dict[str, float]:
     for line in lines:
         case = json.loads(line)
         measured[cost_key(case["test"])].append(case["setup"] + case["call"] + case["teardown"])
-    return {key: round(median(costs), 2) for key, costs in measured.items()}
+    return {key: round(median(costs), 4) for key, costs in measured.items()}
+
+
+def rescaled(table: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
+    """The measured costs in seconds of the table's machine; as they are where too few functions tell how fast it was."""
+    ratios = [table[key] / cost for key, cost in measured.items() if cost >= TELLING_SECONDS and key in table]
+    factor = median(ratios) if len(ratios) >= TELLING_FUNCTIONS else 1.0
+    return {key: cost * factor for key, cost in measured.items()}
 
 
 def updated(table: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
     """The table with new costs in it; functions as cheap as unknown ones are left out."""
-    return {key: cost for key, cost in sorted({**table, **measured}.items()) if cost > UNKNOWN_SECONDS}
+    rounded = {key: round(cost, 2) for key, cost in {**table, **measured}.items()}
+    return {key: cost for key, cost in sorted(rounded.items()) if cost > UNKNOWN_SECONDS}
 
 
 def main(names: list[str]) -> None:
     measured = medians(line for name in names for line in Path(name).read_text(encoding="utf-8").splitlines())
-    TABLE.write_text(json.dumps(updated(recorded_costs(), measured), indent=0) + "\n", encoding="utf-8")
+    table = recorded_costs()
+    TABLE.write_text(json.dumps(updated(table, rescaled(table, measured)), indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

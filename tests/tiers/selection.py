@@ -6,15 +6,19 @@ Every test is in one tier:
 - *test*: everything else but what is deep; `make test` takes it with the first.
 - *deep*: marked `deep`, or one of the cases of a `sampled` test that are not in its sample; `make test-all`, and slices.
   Tests of other engines are sampled without being marked: of a cross product of parameters, every value comes once. So are the
-  cases of a function that together cost more than 0.6 processor seconds, as many as fit.
+  cases of a function that together cost more than 0.6 processor seconds, 0.2 of unit tests, as many as fit.
 
 A plain `pytest` takes all of them. A sample always shows every value of every parameter (tests/tiers/sample.py), and is the same
 in every run, so that a test that fails fails again.
+
+A run of `make test` in which a folder of tests, or a peer, has nothing but deep tests ends before it begins: no mark and no
+budget takes a capability out of it.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -28,18 +32,20 @@ WHOLE_FOLDER = "tests/tidy/"
 # Where every case costs a round through another engine, tests with parameters are sampled without being marked.
 SAMPLED_FOLDERS = ("tests/conformance/", "tests/spark/")
 # What the cases of one function may cost together in `make test`; correctness rules and crash tests are whole.
-BOUNDED_FOLDERS = (
-    "tests/unit/",
-    "tests/conformance/",
-    "tests/spark/",
-    "tests/integration/",
-    "tests/e2e/",
-    "tests/iceberg/",
-)
-TEST_SECONDS = 0.6
+TEST_SECONDS = {
+    "tests/unit/": 0.2,
+    "tests/conformance/": 0.6,
+    "tests/spark/": 0.6,
+    "tests/integration/": 0.6,
+    "tests/e2e/": 0.6,
+    "tests/iceberg/": 0.6,
+}
 # What a case, and all cases of a function together, may cost in `make check`; the rest waits for `make test`.
 CASE_SECONDS = 0.1
 FUNCTION_SECONDS = 0.06
+
+# Marks of tests that need a peer.
+PEERS = ("s3", "redis", "java", "pypaimon", "iceberg_spark", "iceberg_rest", "spark")
 
 Wanted = Callable[[pytest.Item], bool]
 
@@ -99,6 +105,8 @@ class TimeLimit:
 
 def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
     deep = _deep(items)
+    if config.getoption("--depth") == "test" and _takes_everything(config) and (missing := uncovered(items, deep)):
+        raise pytest.UsageError(f"nothing but deep tests: {', '.join(missing)} (docs/testing.md)")
     check = _check(items, deep)
     found: list[Wanted] = []
     if config.getoption("--depth") != "all":
@@ -108,7 +116,7 @@ def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
     if config.getoption("--after-check"):
         found.append(lambda item: item.nodeid not in check)
     if config.getoption("--zone-tests"):
-        found.append(lambda item: zone_matters(item.path, config.rootpath))
+        found.append(lambda item: zone_matters(_spoken_in(item), config.rootpath))
         found.append(lambda item: item.nodeid in check or not item.nodeid.startswith(CHECK_FOLDERS))
     if config.getoption("--without-cache"):
         found.append(lambda item: "cache" not in item.nodeid.lower() and item.get_closest_marker("caches") is None)
@@ -117,6 +125,24 @@ def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
         chosen = _slice(items, deep, commit, config.getoption("--slice-seconds"))
         found.append(lambda item: item.nodeid in chosen)
     return found
+
+
+def _takes_everything(config: pytest.Config) -> bool:
+    """Whether no part of the tests was asked for by name or mark."""
+    return not any(config.getoption(name) for name in ("file_or_dir", "keyword", "markexpr"))
+
+
+def uncovered(items: list[pytest.Item], deep: set[str]) -> list[str]:
+    """Folders and peers all of whose tests are deep."""
+    there, covered = set[str](), set[str]()
+    for item in items:
+        if item.get_closest_marker("soak") is None:
+            subjects = {item.nodeid.partition("::")[0].rpartition("/")[0]}
+            subjects |= {f"peer {peer}" for peer in PEERS if item.get_closest_marker(peer) is not None}
+            there |= subjects
+            if item.nodeid not in deep:
+                covered |= subjects
+    return sorted(there - covered)
 
 
 def _check(items: list[pytest.Item], deep: set[str]) -> set[str]:
@@ -182,14 +208,25 @@ def _beyond_budget(items: list[pytest.Item], deep: set[str]) -> set[str]:
     """Cases that do not fit into what a function may cost; its first case in stable order always stays."""
     functions = defaultdict(list)
     for item in items:
-        if item.nodeid.startswith(BOUNDED_FOLDERS) and item.nodeid not in deep and "::test_rule_" not in item.nodeid:
+        if (
+            item.nodeid.startswith(tuple(TEST_SECONDS))
+            and item.nodeid not in deep
+            and "::test_rule_" not in item.nodeid
+        ):
             functions[item.nodeid.partition("[")[0]].append(item.nodeid)
     found = set()
     for cases in functions.values():
         first, *others = stable_order(cases)
-        left = TEST_SECONDS - seconds_of(first)
+        budget = next(seconds for folder, seconds in TEST_SECONDS.items() if first.startswith(folder))
+        left = budget - seconds_of(first)
         found |= set(others) - filled([(name, seconds_of(name)) for name in others], left)
     return found
+
+
+def _spoken_in(item: pytest.Item) -> Path:
+    """The file that says what a test does: the script that it runs, or its own."""
+    script = _parameters(item).get("path")
+    return script if isinstance(script, Path) else item.path
 
 
 def _identity(value: object) -> Hashable:

@@ -9,6 +9,12 @@ from tests.crash.killing_upserts import MODES, kill_upserts_and_check
 
 
 def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
+    lives = kill_and_check(tmp_path / "warehouse", writers=2, seconds=5, seed=20260101)
+    assert lives > LEAST_KILLS
+
+
+@pytest.mark.deep
+def test_writers_killed_more_often(tmp_path: Path) -> None:
     lives = kill_and_check(tmp_path / "warehouse", writers=2, seconds=12, seed=20260101)
     assert lives > LEAST_KILLS
 

@@ -10,6 +10,11 @@ from tests.services.redis import RedisService
 
 
 def test_killed_nodes_lose_no_acknowledged_row_and_double_none(tmp_path: Path, redis_service: RedisService) -> None:
+    kill_nodes_and_check(tmp_path, redis_service, rows=6_000, kills=2, seed=20260131)
+
+
+@pytest.mark.deep
+def test_more_kills_and_rows(tmp_path: Path, redis_service: RedisService) -> None:
     kill_nodes_and_check(tmp_path, redis_service, rows=12_000, kills=3, seed=20260131)
 
 

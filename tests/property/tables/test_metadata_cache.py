@@ -241,6 +241,7 @@ def check(lakes: Lakes) -> None:
     assert metrics.differences == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("small", [False, True], ids=["roomy", "small"])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @given(steps=STEPS)

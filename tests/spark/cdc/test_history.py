@@ -91,6 +91,14 @@ def check(
 def test_a_history_ends_as_its_source(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, envelope: str
 ) -> None:
+    check(spark, str(tmp_path / "wh"), 19, envelope, 2, 60, monkeypatch)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("envelope", ["debezium", "canal"])
+def test_a_longer_history_ends_as_its_source(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, envelope: str
+) -> None:
     check(spark, str(tmp_path / "wh"), 19, envelope, 2, 200, monkeypatch)
 
 
