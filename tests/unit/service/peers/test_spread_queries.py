@@ -65,6 +65,7 @@ def test_a_fragment_of_a_worker_that_is_gone_is_run_elsewhere(tmp_path: Path, ca
             # It has nothing that is not committed, but is still in the registry.
             await nodes[2].server.stop(0)
             assert json.loads(await nodes[0].rows(_SQL)) == _expected()
+            await asyncio.gather(*stops)
 
     asyncio.run(run())
     assert [one for one in caplog.messages if "node three: a fragment of a query is run elsewhere" in one]
@@ -81,15 +82,18 @@ def test_a_worker_that_dies_after_its_first_rows_leaves_none_behind(
                 await node.shared.flush_table("users")
             fragments = nodes[2].shared.fragments
             whole = fragments.run
+            stops: list[asyncio.Task[None]] = []
 
             async def broken(message: Any) -> AsyncGenerator[Any]:
                 async for rows in whole(message):
                     yield rows
-                    # Its connections break before the stream has ended.
-                    await nodes[2].server.stop(0)
+                    # Its connections break before the stream has ended: the stop ends this call, and goes on.
+                    stops.append(asyncio.create_task(nodes[2].server.stop(0)))
+                    await asyncio.shield(stops[-1])
 
             fragments.run = broken  # type: ignore[method-assign]
             assert json.loads(await nodes[0].rows(_SQL)) == _expected()
+            await asyncio.gather(*stops)
 
     asyncio.run(run())
     assert [one for one in caplog.messages if "node three: a fragment of a query is run elsewhere" in one]
