@@ -17,8 +17,9 @@ class CompactionTask:
     left below, so that deletes need not be kept. With `rewrites_each` every file is rewritten, also one that could stay as it
     is. `beside` are files that stay, but whose rows may be superseded by those of `files`: their deletion vectors are
     rewritten. Where the compaction makes a changelog, it tells of the rows that come from below `reported_level`, compared with
-    those on it and above, `older` files that stay among them. In an append table the level is 0. `vectors` are the deletion
-    vectors of `files` and `beside` by file name; `snapshot_id` is the version that they were found in.
+    those on it and above. `older` are files that stay, in which old rows of `files` are looked up. In an append table the level
+    is 0. `vectors` are the deletion vectors of `files` and `beside` by file name; `snapshot_id` is the version that they were
+    found in.
     """
 
     snapshot_id: int

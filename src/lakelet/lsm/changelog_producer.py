@@ -25,6 +25,7 @@ from lakelet.options import (
     DELETION_VECTORS_ENABLED,
     FIRST_ROW,
     FOLDING,
+    FORCE_LOOKUP,
     MERGE_ENGINE,
     RECORD_LEVEL_EXPIRE_TIME,
     TableOptions,
@@ -71,6 +72,11 @@ def check_changelog(schema: TableSchema) -> None:
         )
 
 
+def looks_up(options: TableOptions) -> bool:
+    """Whether compaction looks up the old rows of what it takes from level 0, so that rows above it are whole."""
+    return options.get(CHANGELOG_PRODUCER) == LOOKUP or bool(options.get(FORCE_LOOKUP))
+
+
 def check_whole_rows(options: TableOptions, levels: Collection[int]) -> None:
     """InvalidError for files of one bucket on these levels if folding their rows would count values twice.
 
@@ -78,7 +84,7 @@ def check_whole_rows(options: TableOptions, levels: Collection[int]) -> None:
     above 0 it reads the lowest that has a key. Most functions give the same from whole rows; these do not. Lakelet compacts such
     a bucket as a whole, so that it has one level above 0.
     """
-    if options.get(CHANGELOG_PRODUCER) != LOOKUP or len({level for level in levels if level > 0}) < 2:
+    if not looks_up(options) or len({level for level in levels if level > 0}) < 2:
         return
     if options.get(MERGE_ENGINE) not in FOLDING or options.get(DELETION_VECTORS_ENABLED):
         return
@@ -86,7 +92,8 @@ def check_whole_rows(options: TableOptions, levels: Collection[int]) -> None:
     counting = sorted(_COUNTING.intersection(functions))
     if counting:
         raise InvalidError(
-            f"a bucket has whole rows on several levels, as Java writes them with '{CHANGELOG_PRODUCER.name}' = '{LOOKUP}', and "
+            f"a bucket has whole rows on several levels, as Java writes them with '{CHANGELOG_PRODUCER.name}' = '{LOOKUP}' or "
+            f"'{FORCE_LOOKUP.name}', and "
             f"'{counting[0]}' would count their values twice: expected files on one level above 0, found {sorted(set(levels))}; "
             "compact the table in full with the engine that wrote it"
         )

@@ -110,6 +110,14 @@ COMPACTION_OFFPEAK_END_HOUR = declare(
 FULL_COMPACTION_DELTA_COMMITS = declare(
     "full-compaction.delta-commits", COUNT, None, "Commits after which a full compaction is due.", ACTED
 )
+FORCE_LOOKUP = declare(
+    "force-lookup",
+    BOOL,
+    "false",
+    "Whether every compaction takes all of level 0, and rows above it are whole, as with the changelog producer lookup.",
+    ACTED,
+    mutable=False,
+)
 COMPACTION_OPTIONS: tuple[Option[Any], ...] = (
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
@@ -174,7 +182,7 @@ COMPACTION_OPTIONS: tuple[Option[Any], ...] = (
     declare(
         "clustering.history-partition.limit", POSITIVE, "5", "Most quiet partitions that one run clusters as a whole."
     ),
-    declare("force-lookup", BOOL, "false", "Whether compaction always looks up earlier rows.", mutable=False),
+    FORCE_LOOKUP,
     declare(
         "lookup-compact",
         one_of("RADICAL", "GENTLE"),

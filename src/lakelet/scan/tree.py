@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.format.manifest.manifest_columns import columns_to_entries
-from lakelet.lsm.changelog_producer import LOOKUP, check_whole_rows
+from lakelet.lsm.changelog_producer import check_whole_rows, looks_up
 from lakelet.lsm.engine.merge_engine import Shortcuts
 from lakelet.lsm.sections import Section, needs_merge, sections
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
@@ -30,7 +30,6 @@ from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector, Split
 from lakelet.options import (
-    CHANGELOG_PRODUCER,
     DELETION_VECTORS_ENABLED,
     FIRST_ROW,
     MERGE_ENGINE,
@@ -42,7 +41,7 @@ from lakelet.scan.splits import SplitPacker
 
 def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
     """Drop the files that no scan reads: postponed rows, and level 0 where it is hidden until compaction."""
-    if options.get(CHANGELOG_PRODUCER) == LOOKUP:
+    if looks_up(options):
         _check_levels(entries, options)
     hidden = pc.equal(entries.column("_BUCKET"), POSTPONE_BUCKET)
     if hides_level0(options):
@@ -63,7 +62,7 @@ def hides_level0(options: TableOptions) -> bool:
 
 def takes_level0(options: TableOptions) -> bool:
     """Whether every compaction of a bucket takes all of level 0, since readers wait for it: for the rows or for the changelog."""
-    return hides_level0(options) or options.get(CHANGELOG_PRODUCER) == LOOKUP
+    return hides_level0(options) or looks_up(options)
 
 
 @dataclass(frozen=True, slots=True)

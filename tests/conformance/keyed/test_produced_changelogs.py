@@ -115,10 +115,16 @@ def _replay(state: dict[Any, Any], changes: Rows) -> None:
             assert state.pop(row["id"]) == row, change
 
 
-@pytest.mark.parametrize("engine", ["aggregation", "deduplicate", "sequence", "partial-update"])
-def test_rows_on_several_levels(warehouse: Warehouse, engine: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "option"),
+    [
+        *((engine, "changelog-producer") for engine in ("aggregation", "deduplicate", "sequence", "partial-update")),
+        *((engine, "force-lookup") for engine in ("aggregation", "sequence")),
+    ],
+)
+def test_rows_on_several_levels(warehouse: Warehouse, engine: str, option: str) -> None:
     """Java's rows on each level are whole: those that a function would count twice are refused until it has compacted."""
-    options = {"bucket": "1", "changelog-producer": "lookup", **ENGINES[engine]}
+    options = {"bucket": "1", option: "true" if option == "force-lookup" else "lookup", **ENGINES[engine]}
     warehouse.create(JAVA, "t", COLUMNS, primary_key=["id", "p"], options=options)
     warehouse.write(JAVA, "t", [{"id": id_, "p": "a", "v": 1, "s": "x" * 50} for id_ in range(2000)])
     warehouse.java.compact(warehouse.folder, "db.t")

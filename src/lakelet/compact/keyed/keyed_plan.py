@@ -77,7 +77,9 @@ def keyed_tasks(
                 rewrites_each=unit.rewrites_each,
                 vectors={file.name: vectors[file.name] for file in files if file.name in vectors},
                 reported_level=reported,
-                older=tuple(f for f in files if reported and not hides and f.level >= reported and f.name not in taken),
+                older=tuple(
+                    file for file in files if takes and not hides and file.level > 0 and file.name not in taken
+                ),
             )
         )
     return tasks

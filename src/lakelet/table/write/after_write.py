@@ -89,18 +89,19 @@ class AfterWrite:
         return self._compacted(made, places, full=is_full, hides=hides_level0(options))
 
     def repeated(self, done: Snapshot) -> Snapshot:
-        """The last snapshot of a repeated write; compacts if it was interrupted before its rows were visible."""
+        """The last snapshot of a repeated write; compacts if it was interrupted before readers saw its rows, or the
+        changelog told of them."""
         options = TableOptions(self.schema.options)
         following = try_snapshot(self.home, done.id + 1)
         last = done
         if following is not None and following.committed_as() == (*done.committed_as()[:2], CommitKind.COMPACT):
             last = following
-        if options.get(WRITE_ONLY) or not self.schema.primary_keys or not hides_level0(options):
+        if options.get(WRITE_ONLY) or not self.schema.primary_keys or not takes_level0(options):
             return last
         manifests = read_manifest_list(self.home, done.delta_manifest_list)
         entries = read_entries(self.home, manifests, columns=["_PARTITION", "_BUCKET"])
         columns = (entries.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET"))
-        return self._compacted(last, frozenset(zip(*columns, strict=True)), full=False, hides=True)
+        return self._compacted(last, frozenset(zip(*columns, strict=True)), full=False, hides=hides_level0(options))
 
     def _compacted(
         self, made: Snapshot, places: frozenset[Place] | None, *, full: bool = False, hides: bool = False
