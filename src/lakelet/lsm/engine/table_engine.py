@@ -51,7 +51,8 @@ def column_rules(schema: TableSchema) -> dict[str, str]:
     if not isinstance(engine, AggregationEngine | PartialUpdateEngine):
         return {}
     rules = {rule.column: rule.function for rule in engine.rules}
-    ordering = set(TableOptions(schema.options).get(SEQUENCE_FIELD) or ())
+    sequence = TableOptions(schema.options).get(SEQUENCE_FIELD)
+    ordering = set(sequence or ())
     for group in engine.groups if isinstance(engine, PartialUpdateEngine) else ():
         ordering |= set(group.sequence_names)
         rules |= {name: f"{rules[name]} by {', '.join(group.sequence_names)}" for name in group.members}
