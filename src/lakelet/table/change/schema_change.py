@@ -30,6 +30,7 @@ from lakelet.options import (
 )
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
+from lakelet.table.change.vector_switch import check_switch
 from lakelet.table.write.closed_format import warn_of_closed_format
 from lakelet.table.write.writable import check_changed_schema
 
@@ -124,6 +125,7 @@ class SchemaChanges:
             branch_home(self.home, fallback)
         if latest_id(self.home) is not None:
             check_alter(_of_columns(schema, schema.options), _of_columns(schema, changed.options))
+            check_switch(self.home, schema, changed)
         return changed
 
     def _change_options(self, changes: Mapping[str, str | None]) -> TableSchema:

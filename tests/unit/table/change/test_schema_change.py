@@ -111,3 +111,26 @@ def test_a_nested_type_changes_inside(table: Table) -> None:
         {"a": 1, "c": None, "b": "x"},
         {"a": 2**40, "c": [2**40], "b": "y"},
     ]
+
+
+def test_deletion_vectors_are_switched_on_where_nothing_has_to_be_merged() -> None:
+    lake = Lake(MemoryStore())
+    lake.create_database("d")
+    options = {"bucket": "1", "write-only": "true", "deletion-vectors.modifiable": "true"}
+    table = lake.create_table("d.t", [("k", "INT NOT NULL"), ("v", "INT")], primary_key=["k"], options=options)
+    table.write([{"k": 1, "v": 1}, {"k": 2, "v": 1}])
+    table.write([{"k": 1, "v": 2}])
+    expected = [{"k": 1, "v": 2}, {"k": 2, "v": 1}]
+    with pytest.raises(InvalidError, match="run a full compaction first"):
+        table.set_options({"deletion-vectors.enabled": "true"})
+    assert table.scan().to_arrow().sort_by("k").to_pylist() == expected
+    table.compact(full=True)
+    table.set_options({"deletion-vectors.enabled": "true", "write-only": "false"})
+    table = lake.table("d.t")
+    assert table.scan().to_arrow().sort_by("k").to_pylist() == expected
+    table.delete([{"k": 1}])
+    assert table.scan().to_arrow().sort_by("k").to_pylist() == expected[1:]
+    table.set_options({"deletion-vectors.enabled": "false"})
+    assert lake.table("d.t").scan().to_arrow().to_pylist() == expected[1:]
+    lake.table("d.t").write([{"k": 3, "v": 3}])
+    assert lake.table("d.t").scan().count() == 2

@@ -6,7 +6,7 @@ they are made with Python's integers, value by value.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pyarrow as pa
@@ -17,15 +17,18 @@ from lakelet.lsm.engine.aggregate.row_actions import ADD, ADD_OLDER, SET, SET_RE
 from lakelet.lsm.engine.key_groups import KeyGroups
 from lakelet.model.types import Atomic
 
+MAX_DIGITS = 38
+
 
 def decimal_products(groups: KeyGroups, rule: ColumnRule, actions: Actions) -> pa.Array:
     """The product of each key."""
     assert isinstance(rule.type, Atomic)
     unit, most = 10**rule.type.scale, 10**rule.type.precision
-    values = [
-        None if value is None else int(value.scaleb(rule.type.scale))
-        for value in groups.column(rule.column).to_pylist()
-    ]
+    scale = rule.type.scale
+    # The context of Python's decimals has 28 digits, and a shift of the point rounds to them.
+    with localcontext(prec=MAX_DIGITS):
+        given = groups.column(rule.column).to_pylist()
+        values = [None if value is None else int(value.scaleb(scale)) for value in given]
     products: list[int | None] = []
     for start, end in zip(groups.starts.tolist(), groups.ends.tolist(), strict=True):
         total: int | None = None
@@ -40,7 +43,8 @@ def decimal_products(groups: KeyGroups, rule: ColumnRule, actions: Actions) -> p
                 total = _divided(total, value, unit, rule)
             total = None if total is None or abs(total) >= most else total
         products.append(total)
-    scaled = [None if product is None else Decimal(product).scaleb(-rule.type.scale) for product in products]
+    with localcontext(prec=MAX_DIGITS):
+        scaled = [None if product is None else Decimal(product).scaleb(-scale) for product in products]
     return pa.array(scaled, pa.decimal128(rule.type.precision, rule.type.scale))
 
 

@@ -83,3 +83,13 @@ def test_products_of_decimals_are_rounded_half_up() -> None:
 def test_a_decimal_that_leaves_digits_without_end_cannot_be_taken_back() -> None:
     with pytest.raises(InvalidError, match="cannot take 3 back"):
         _decimals([("+I", "1.00"), ("-U", "3.00")])
+
+
+def test_products_of_many_digits_are_exact() -> None:
+    options = {"merge-engine": "aggregation", "fields.p.aggregate-function": "product"}
+    schema = replace(schema_of_columns({"k": "INT NOT NULL", "p": "DECIMAL(38, 3)"}, ["k"]), options=options)
+    values = [Decimal("9" * 35 + ".999"), Decimal("-1.000"), None, Decimal("1.000")]
+    rows = pa.record_batch({"p": pa.array(values, pa.decimal128(38, 3))})
+    groups = KeyGroups(rows, np.arange(4), np.array([0]))
+    folded = table_engine(schema).fold(groups, ["p"])  # type: ignore[union-attr]
+    assert str(folded.columns[0][0].as_py()) == "-" + "9" * 35 + ".999"
