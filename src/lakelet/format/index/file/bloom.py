@@ -53,7 +53,7 @@ class BloomWriter:
         values = values.drop_null()
         if not len(values):
             return
-        # Texts are hashed byte by byte, numbers faster than they are told apart.
+        # Texts are hashed byte by byte, numbers faster than duplicates among them are found.
         hashes = value_hashes(values.unique() if is_bytes(self._type) else values, self._type)
         self._pending.append(hashes)
         self._held += len(hashes)
