@@ -136,7 +136,7 @@ class Published:
 
 
 @given(keyed=st.booleans(), operations=OPERATIONS)
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_pyiceberg_reads_what_is_published(keyed: bool, operations: list[tuple[str, Any, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         published = Published(Path(folder), keyed=keyed)

@@ -208,7 +208,7 @@ class BitmapIndex:
 
 
 def _blocks(values: Sequence[bytes], entries: Sequence[bytes], limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """Blocks of at most `limit` bytes, or of one entry, each with its first value."""
+    """Blocks of up to `limit` bytes, of one entry at least, each with its first value."""
     begin = 0
     while begin < len(entries):
         end, size = begin, 4

@@ -53,7 +53,8 @@ class BloomWriter:
         values = values.drop_null()
         if not len(values):
             return
-        hashes = np.unique(value_hashes(values, self._type))
+        # Texts are hashed byte by byte, numbers faster than duplicates among them are found.
+        hashes = value_hashes(values.unique() if is_bytes(self._type) else values, self._type)
         self._pending.append(hashes)
         self._held += len(hashes)
         if self._held >= _PENDING:
@@ -119,8 +120,10 @@ def number_hashes(keys: Numbers) -> Numbers:
     return keys + (keys << 31)
 
 
-def _positions(hashes: Numbers, function: int, bits: int) -> Numbers:
+def _positions(hashes: Numbers, function: int, bits: int) -> NDArray[np.int32]:
     low, high = hashes.astype(np.int32), (hashes >> 32).astype(np.int32)
     with np.errstate(over="ignore"):
         combined = low + high * np.int32(function)
-    return np.where(combined < 0, ~combined, combined).astype(np.int64) % bits
+    # All bits are flipped by the sign, which is -1 or 0.
+    combined ^= combined >> 31
+    return combined % np.int32(bits)
