@@ -70,8 +70,10 @@ def kill_nodes_and_check(
             load.join()
         for server in servers:
             _check_counts(server, ledger)
-        assert ledger.acknowledged_rows >= rows * 9 // 10
-        assert [server.stop() for server in servers] == [0] * _NODES
+        told = f"{ledger.acknowledged_rows} of {rows} rows were acknowledged"
+        assert ledger.acknowledged_rows >= rows * 9 // 10, told
+        statuses = [server.stop() for server in servers]
+        assert statuses == [0] * _NODES, f"nodes ended with {statuses}"
     for server in servers:
         check_lake(server, ledger, None if minio is None else minio.service.options)
 
@@ -98,4 +100,5 @@ def _check_counts(server: LakeletServer, ledger: Ledger) -> None:
             time.sleep(0.2)
     connections.close()
     for table, (rows, ids) in found.items():
-        assert rows == ids >= ledger.durable[table]
+        told = f"{table}: {rows} rows of {ids} ids, {ledger.durable[table]} were acknowledged"
+        assert rows == ids >= ledger.durable[table], told
