@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.spark.java import REPOSITORY, spark_environment
+from tests.spark.warm_python import warm_processes
 
 pytestmark = pytest.mark.spark
 
@@ -20,14 +21,15 @@ pytestmark = pytest.mark.spark
 def found(java: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What tests/spark/connect_session.py came to: the server takes long to start, so all is done by one."""
     folder: Path = tmp_path_factory.mktemp("connect")
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.spark.connect_session", str(folder / "lake")],
-        env={**os.environ, **spark_environment(java), "SPARK_TESTING": "1"},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=1700,
-    )
+    with warm_processes() as forked:
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.spark.connect_session", str(folder / "lake")],
+            env={**os.environ, **spark_environment(java), **forked, "SPARK_TESTING": "1"},
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=1700,
+        )
     assert run.returncode == 0, run.stderr[-5000:]
     result: dict[str, Any] = json.loads(run.stdout.strip().splitlines()[-1])
     return result
