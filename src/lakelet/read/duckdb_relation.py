@@ -1,8 +1,12 @@
 """A scan as a DuckDB relation.
 
 DuckDB asks an Arrow dataset for a scanner each time a query runs, with projection and filter pushed down; a
-plain stream would be empty the second time. It trusts the dataset to apply the filter exactly, which Arrow's scanner does
-on the batches it is given.
+plain stream would be empty the second time. It trusts the dataset to apply the filter exactly.
+
+    DuckDB's thread ── scanner(columns, filter).to_reader() ── next batch: rescan, filter ── Arrow's threads: parts of files
+
+The scanner is none of Arrow's. That one would read the batches in Arrow's threads for input, of which a process has eight;
+reading a batch needs such a thread for each file, so that eight scans at the same time would wait for each other for ever.
 """
 
 from __future__ import annotations
@@ -15,10 +19,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from lakelet.predicate.arrow_expression import referenced
+from lakelet.predicate.arrow_expression import expression_mask, referenced
 from lakelet.predicate.instance import open_instance
 
 Rescan = Callable[[Sequence[str] | None, pc.Expression | None], Iterator[pa.RecordBatch]]
+
+
+class _ThreadlessScanner:
+    """What DuckDB asks of a scanner: a reader, whose batches are made in the thread that asks for them."""
+
+    def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self.projected_schema = schema
+        self._batches = batches
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows, read as they are asked for."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
 
 
 class _ScanDataset(ds.InMemoryDataset):  # type: ignore[misc]
@@ -32,7 +48,7 @@ class _ScanDataset(ds.InMemoryDataset):  # type: ignore[misc]
 
     def scanner(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **options: Any
-    ) -> ds.Scanner:
+    ) -> _ThreadlessScanner:
         """A scanner over a fresh reading."""
         schema = self._rows_schema
         needed = set(schema.names if columns is None else columns)
@@ -42,12 +58,17 @@ class _ScanDataset(ds.InMemoryDataset):  # type: ignore[misc]
         # A count needs none at all, but rows have to come from somewhere.
         names = [name for name in schema.names if name in needed] or schema.names[:1]
         wanted = pa.schema([schema.field(name) for name in names])
-        reader = pa.RecordBatchReader.from_batches(wanted, self._batches(names, filter))
-        return ds.Scanner.from_batches(reader, columns=columns, filter=filter)
+        shown = wanted if columns is None else pa.schema([schema.field(name) for name in columns])
+        return _ThreadlessScanner(shown, lambda: self._batches(names, filter, shown))
 
-    def _batches(self, names: Sequence[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, names: Sequence[str], condition: pc.Expression | None, shown: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._rescan(names, condition)
+            for batch in self._rescan(names, condition):
+                rows = batch if condition is None else batch.filter(expression_mask(condition, batch))
+                if rows.num_rows:
+                    yield rows.select(shown.names)
         except Exception as error:
             self._failed(error)
             raise
