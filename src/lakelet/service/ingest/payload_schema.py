@@ -24,10 +24,14 @@ def payload_row(schema: TableSchema) -> Row | None:
     return found if isinstance(found, Row) else None
 
 
-def grow_payload(opened: OpenTable, misfits: Sequence[Misfit]) -> bool:
-    """Alter a table so that it holds values that did not fit, as far as it can; whether there was anything to alter. Another
-    process may alter it at the same time: the change is computed again from its schema then."""
-    if grown_schema(opened.schema, misfits) is None:
+def grow_payload(opened: OpenTable, misfits: Sequence[Misfit], seen: TableSchema) -> bool:
+    """Alter a table so that it holds values that did not fit its schema `seen`, as far as it can; whether its schema is another
+    now. Another process may alter it at any time: values that did not fit an older schema are to be looked at again, and the
+    change is computed from the schema that is the newest when it is made."""
+    newest = opened.schema
+    if newest.id != seen.id:
+        return True
+    if grown_schema(newest, misfits) is None:
         return False
     opened.table.alter(lambda schema: grown_schema(schema, misfits) or schema)
     return True

@@ -65,7 +65,7 @@ class TableIngest:
                 if misfits and self.opened.is_attached:
                     raise InvalidError(f"record {misfits[0][0]}: {self._clash(misfits[0])}")
                 with _nothing_done():
-                    has_grown = bool(misfits) and grow_payload(self.opened, misfits)
+                    has_grown = bool(misfits) and grow_payload(self.opened, misfits, columns.schema)
                 if has_grown:
                     continue
                 counts = _by_unit(units, [place for place, _, _ in misfits])
@@ -90,10 +90,11 @@ class TableIngest:
 
     def _check(self, record: Record) -> None:
         for _ in range(_MOST_LOOKS):
-            rows, misfits = self._newest_columns().convert([record])
+            columns = self._newest_columns()
+            rows, misfits = columns.convert([record])
             if misfits and self.opened.is_attached:
                 raise InvalidError(self._clash(misfits[0]))
-            if misfits and grow_payload(self.opened, misfits):
+            if misfits and grow_payload(self.opened, misfits, columns.schema):
                 continue
             self.opened.open_writer().check_rows(with_rest(rows, misfits) if misfits else rows)
             return

@@ -9,6 +9,9 @@ import pytest
 
 import lakelet
 from lakelet.errors import OverloadedError
+from lakelet.service.ingest.payload_schema import grow_payload
+from lakelet.service.ingest.record_columns import RecordColumns
+from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.values import Record
 from tests.unit.service.served_lake import MORNING, ServedLake
 
@@ -104,6 +107,33 @@ def test_that_a_field_stays_exact_is_known_after_a_restart(tmp_path: Path) -> No
         served.write("t", {"b": 0.5})
         assert served.payload_type("t") == "ROW<`b` BIGINT>"
         assert served.payloads("t")[0] == {"b": 2**53 + 1}
+
+
+def test_values_that_another_process_has_made_room_for_meanwhile_go_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the columns and the change of the schema another process may make the very same change."""
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        served.write("t", {"half": 0})
+        convert = RecordColumns.convert
+        other = OpenTable("t", lakelet.connect(served.settings.warehouse).table("default.t"), tmp_path / "other")
+
+        def overtaken(self: RecordColumns, records: Any) -> Any:
+            found = convert(self, records)
+            if found[1] and self.schema.id == other.schema.id:
+                assert grow_payload(other, found[1], self.schema)
+            return found
+
+        monkeypatch.setattr(RecordColumns, "convert", overtaken)
+        assert not served.write("t", {"half": 0.5}, id="b").get("rest_values")
+        assert served.payloads("t", "b") == [{"half": 0.5}]
+        answer = served.request(
+            "POST",
+            "/v1/data/batch?table=t&partial=true",
+            json=[{"id": "c", "timestamp": MORNING, "payload": {"more": 1}}],
+        )
+        assert (answer.json()["written"], answer.json().get("rest_values")) == (1, None)
 
 
 def test_another_process_that_alters_the_table_meanwhile_is_followed(tmp_path: Path) -> None:

@@ -65,7 +65,6 @@ def test_a_fragment_of_a_worker_that_is_gone_is_run_elsewhere(tmp_path: Path, ca
             # It has nothing that is not committed, but is still in the registry.
             await nodes[2].server.stop(0)
             assert json.loads(await nodes[0].rows(_SQL)) == _expected()
-            await asyncio.gather(*stops)
 
     asyncio.run(run())
     assert [one for one in caplog.messages if "node three: a fragment of a query is run elsewhere" in one]
