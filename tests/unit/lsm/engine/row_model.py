@@ -45,7 +45,11 @@ class Accumulator:
                 self.begun = True
                 return given
             case "collect" if self.settings.get("distinct"):
-                return None if value is None and given is None else unique([*(value or []), *(given or [])])
+                if value is None and given is None:
+                    return None
+                # Paimon takes elements that are nested for distinct in what it has already.
+                held = value or [] if self.type.startswith("ARRAY<ARRAY") else unique(value or [])
+                return held + [item for item in unique(given or []) if repr(item) not in map(repr, held)]
         if value is None or given is None:
             return given if value is None else value
         match self.function:
