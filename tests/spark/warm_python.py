@@ -5,6 +5,7 @@ Of what the tests of streams cost, two thirds were imports of the process that e
 """
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -45,10 +46,16 @@ def warm_processes(imported: Sequence[str] = IMPORTED) -> Iterator[dict[str, str
         source = Path(warm_python.__file__).read_text(encoding="utf-8")
         program.write_text(f"#!{sys.executable} -IS\n{source}", encoding="utf-8")
         program.chmod(0o755)
-        command = [sys.executable, str(SERVER), str(address), *imported]
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(address))
+        # Who comes before the server has imported everything waits.
+        listening.listen(64)
+        number = listening.fileno()
+        command = [sys.executable, str(SERVER), str(number), *imported]
         # As Spark starts its Python processes.
         variables = {**os.environ, "PYTHONHASHSEED": "0"}
-        with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE) as server:
+        with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, pass_fds=[number]) as server:
+            listening.close()
             try:
                 python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), str(program))
                 yield {**python, warm_python.ADDRESS: str(address)}

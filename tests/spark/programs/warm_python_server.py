@@ -1,6 +1,6 @@
 """Serves forks of itself, with what Spark's Python processes import already imported, to `warm_python.py`.
 
-    python warm_python_server.py SOCKET MODULE...     until its standard input ends
+    python warm_python_server.py SOCKET MODULE...     until its standard input ends; SOCKET is the number of an open one that listens
 
 A process of a stream costs two to four processor seconds before its first row, nearly all of them for imports; a fork costs none.
 """
@@ -22,12 +22,9 @@ import traceback
 STREAMS = 3
 
 
-def main(address: str, modules: list[str]) -> None:
+def main(number: int, modules: list[str]) -> None:
     """Serves until the standard input ends."""
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(address)
-    # Who comes early waits.
-    listening.listen(64)
+    listening = socket.socket(fileno=number)
     for module in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
@@ -99,4 +96,4 @@ def _run(arguments: list[str], variables: dict[str, str], folder: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -263,7 +263,7 @@ def test_a_table_of_the_lake_that_is_not_served_is_refused_without_its_folder(tm
         ({"bucket": "-2"}, "postponed"),
         ({"buckets": "-2"}, "postponed"),
         ({"deletion-vectors.enabled": "true", "write-only": "true"}, "write-only"),
-        ({"changelog-producer": "lookup"}, "changelog-producer"),
+        ({"changelog-producer": "input"}, "changelog-producer"),
     ],
 )
 def test_a_table_that_could_not_be_written_to_is_refused(
@@ -287,7 +287,7 @@ def test_a_table_that_could_not_be_written_to_is_refused(
 
 def test_a_table_that_is_only_read_can_be_attached_and_altered(tmp_path: Path) -> None:
     columns = [("id", "STRING NOT NULL"), ("timestamp", "TIMESTAMP(6) WITH LOCAL TIME ZONE"), ("n", "BIGINT")]
-    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "bucket": "1"}
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "bucket": "-1"}
     with ServedLake(tmp_path) as served:
         served.lake.create_database("shop", if_not_exists=True)
         table = served.lake.create_table("shop.sums", columns, primary_key=["id"], options=options)
