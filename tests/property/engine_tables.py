@@ -27,7 +27,7 @@ SPECIAL = {
     "ARRAY<ARRAY<STRING>>": ["collect"],
     "MAP<STRING, INT>": ["merge_map"],
     TIMES: ["merge_map_with_keytime"],
-    ROWS: ["nested_update", "nested_update", "nested_partial_update"],
+    ROWS: ["nested_update", "nested_update", "nested_partial_update", "collect"],
     "BYTES": ["rbm32"],
 }
 """The functions that assemble values, by the types of their columns."""
@@ -107,7 +107,8 @@ class EngineTable:
     def _set(self, name: str, function: str) -> None:
         """Choose the options of a column's function."""
         chosen: dict[str, str] = {}
-        if function in ("listagg", "collect") and self.random.random() < 0.5:
+        compared = self.types[name] != "ARRAY<ARRAY<STRING>>"
+        if function in ("listagg", "collect") and compared and self.random.random() < 0.5:
             chosen["distinct"] = "true"
         if function == "listagg" and self.random.random() < 0.5:
             chosen["list-agg-delimiter"] = "; "

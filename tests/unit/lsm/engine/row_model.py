@@ -48,7 +48,7 @@ class Accumulator:
                 if value is None and given is None:
                     return None
                 # Paimon takes elements that are nested for distinct in what it has already.
-                held = value or [] if self.type.startswith("ARRAY<ARRAY") else unique(value or [])
+                held = value or [] if self.type.startswith("ARRAY<ROW") else unique(value or [])
                 return held + [item for item in unique(given or []) if repr(item) not in map(repr, held)]
         if value is None or given is None:
             return given if value is None else value

@@ -1,7 +1,6 @@
 """Codes of values: equal values of a column have the same code, whatever their type.
 
-Numbers compare as Java's objects do: NaN equals itself, 0.0 and -0.0 differ. Rows and arrays are equal if all of their members
-are. Maps have no code: their entries have no order.
+Numbers compare as Java's objects do: NaN equals itself, 0.0 and -0.0 differ. Rows are equal if all of their members are.
 """
 
 from __future__ import annotations
@@ -17,15 +16,14 @@ NULL = -1
 
 
 def has_codes(data_type: DataType) -> bool:
-    """Whether values of a type have codes: no map is in it, and no bytes, which Java compares by identity."""
+    """Whether values of a type have codes: no bytes are in it, which Java compares by identity, and no arrays or
+    maps, whose equality depends there on how they lie in memory."""
     match data_type:
         case Atomic(kind):
             return kind not in (Kind.BINARY, Kind.VARBINARY)
-        case Array(element):
-            return has_codes(element)
         case Row(fields):
             return all(has_codes(field.type) for field in fields)
-        case Map() | Multiset():
+        case Array() | Map() | Multiset():
             return False
 
 
@@ -35,8 +33,6 @@ def equal_codes(values: pa.Array, data_type: DataType) -> Codes:
         case Row(fields):
             members = [equal_codes(values.field(place), field.type) for place, field in enumerate(fields)]
             return _nulled(_together(members, len(values)), values)
-        case Array(element):
-            return _nulled(_lists(values, element), values)
         case Atomic(kind) if kind in FLOATS:
             return _dictionary(_bits(values))
         case _:
@@ -57,15 +53,6 @@ def _together(members: list[Codes], count: int) -> Codes:
         pairs = codes * np.int64(count + 1) + (member + 1)
         codes = _dictionary(pa.array(pairs))
     return codes
-
-
-def _lists(values: pa.Array, element: DataType) -> Codes:
-    codes = equal_codes(values.values, element)
-    offsets = np.asarray(values.offsets, np.int64) * codes.itemsize
-    spelled = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(codes))]
-    )
-    return _dictionary(spelled)
 
 
 def _bits(values: pa.Array) -> pa.Array:
