@@ -1,6 +1,6 @@
 """Serves forks of itself, with what Spark's Python processes import already imported, to `warm_python.py`.
 
-    python warm_python_server.py SOCKET MODULE...     SOCKET is the number of an open one that listens; until the standard input ends
+    python warm_python_server.py SOCKET MODULE...     SOCKET is the number of an open one that listens
 
 A process of a stream costs two to four processor seconds before its first row, nearly all of them for imports; a fork costs none.
 """
