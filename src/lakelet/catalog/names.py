@@ -96,19 +96,20 @@ class LakeNames:
             return found
         if self.find_view(name) is not None:
             raise InvalidError(f"{name.full!r} is a view, which can only be read, in the version that its query says")
-        if name.database == DEFAULT_DATABASE and DEFAULT_DATABASE not in self.lake.databases():
-            every = [
-                f"{database}.{table}" for database in self.lake.databases() for table in self.lake.tables(database)
-            ]
-            alike = [other for other in every if other.split(".", 1)[1].lower() == name.table.lower()]
-            hint = nearest(name.full, alike or every)
+        databases = self.lake.databases()
+        # Who names no database may mean any of them.
+        may_be_any = name.database == DEFAULT_DATABASE
+        every = [f"{database}.{table}" for database in databases if may_be_any for table in self.lake.tables(database)]
+        elsewhere = [other for other in every if other.split(".", 1)[1].lower() == name.table.lower()]
+        if may_be_any and DEFAULT_DATABASE not in databases:
+            hint = nearest(name.full, elsewhere or every)
         else:
             database = self.database(name.database)
             there = self.lake.tables(database)
             alike = [f"{database}.{other}" for other in there if other.lower() == name.table.lower()]
             if len(alike) > 1:
                 raise ambiguous(name.full, alike, "table")
-            hint = nearest(name.table, there)
+            hint = nearest(name.full, elsewhere) if elsewhere else nearest(name.table, there)
         raise NotFoundError(f"table {name.full!r} is not in {self.lake.location}{hint}")
 
     def open(self, name: TableName) -> Table:
