@@ -167,8 +167,8 @@ class ChangePlanner:
         before, after = was.deletion_vectors[0], now.deletion_vectors[0]
         if before is None or after is None or before.place.cardinality != after.place.cardinality:
             return False
-        positions = (vector_positions(self._home, vector, was.snapshot_id) for vector in (before, after))
-        return np.array_equal(*positions)
+        one, other = (vector_positions(self._home, vector, was.snapshot_id) for vector in (before, after))
+        return np.array_equal(one, other)
 
     # ------------------------------------------------------------------ primary-key tables
 
