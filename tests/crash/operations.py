@@ -65,6 +65,15 @@ def _partitioned(lake: Lake) -> None:
     lake.table(TABLE).write(rows((4, "a")))
 
 
+def _marked(lake: Lake) -> None:
+    """A table of which a row is marked in a deletion vector."""
+    _database(lake)
+    table = _create(lake, options={"deletion-vectors.enabled": "true"})
+    table.write(rows((1, "a"), (2, "b"), (3, "c")))
+    table.write(rows((4, "a"), (5, "b")))
+    table.delete(where="id = 2")
+
+
 def _empty(lake: Lake) -> None:
     _database(lake)
     _create(lake)
@@ -153,6 +162,12 @@ OPERATIONS = (
         "delete_by_user",
         _partitioned,
         lambda lake: lake.table(TABLE).delete(where="id IN (1, 2)", commit_user=USER, commit_identifier=7),
+    ),
+    Operation("mark", _marked, lambda lake: lake.table(TABLE).delete(where="id IN (3, 4)")),
+    Operation(
+        "mark_by_user",
+        _marked,
+        lambda lake: lake.table(TABLE).delete(where="id IN (3, 4)", commit_user=USER, commit_identifier=7),
     ),
     Operation("two_phases", _partitioned, _two_phases),
     Operation("abort", _partitioned, _write_and_abort),

@@ -30,7 +30,7 @@ from lakelet.commit.conflict.conflicts import (
     check_settled,
     check_unread,
 )
-from lakelet.commit.conflict.vector_conflicts import check_vectors
+from lakelet.commit.conflict.vector_conflicts import check_marks, check_vectors
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import CHANGELOG_KINDS, CommitRequest, Overwrite
 from lakelet.errors import ConflictError
@@ -54,6 +54,7 @@ _VERIFY_AFTER_MS = 12 * 3600 * 1000
 class Changes:
     """The delta of one commit attempt: the entries that remove files, followed by those that add some; `replaced` is the filter
     of the partitions that an overwrite replaces, None where there is none. `changelog` are the files that tell of the changes.
+    `marks` says whether rows of files that stay are deleted.
     """
 
     removed: pa.Table
@@ -62,11 +63,12 @@ class Changes:
     previous: tuple[ManifestFile, ...]
     replaced: PartitionFilter | None = None
     changelog: tuple[ManifestEntry, ...] = ()
+    marks: bool = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file is removed or added."""
-        return not self.added and self.removed.num_rows == 0
+        """Whether no file is removed or added, and no row marked as deleted."""
+        return not self.added and self.removed.num_rows == 0 and not self.marks
 
     @property
     def changelog_rows(self) -> int:
@@ -113,12 +115,14 @@ def compute_changes(
     if is_current:
         return Changes(removed, added, record_delta, previous, changelog=changelog)
     check_vectors(home, request.messages, latest)
+    check_marks(home, request.messages, latest, previous, schema, threads=settings.threads)
     newest = (0, "") if latest is None else (latest.id, latest.delta_manifest_list)
     check_totals(home, request.messages, removed, previous, schema, newest=newest, threads=settings.threads)
     if schema.primary_keys:
         check_levels(home, request.messages, removed, previous, schema, threads=settings.threads)
         check_settled(home, request.messages, latest, previous, schema, threads=settings.threads)
-    return Changes(removed, added, record_delta, previous, replaced, changelog)
+    marks = any(message.marked_files for message in request.messages)
+    return Changes(removed, added, record_delta, previous, replaced, changelog, marks)
 
 
 def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str, object]) -> npt.NDArray[np.bool_]:

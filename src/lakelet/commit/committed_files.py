@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.metadata.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, snapshots_backwards
@@ -45,7 +46,34 @@ def committed_files(home: TableHome, messages: Sequence[CommitMessage]) -> set[s
 def remove_uncommitted(home: TableHome, messages: Sequence[CommitMessage]) -> None:
     """Remove the new files of messages, except committed ones."""
     kept = committed_files(home, messages)
-    home.store.delete([path for path, owner in _new_files(home, latest_schema(home), messages) if not owner & kept])
+    # Vectors with marks come without new files that would tell.
+    marking = [message for message in messages if message.marked_files]
+    others = [message for message in messages if not message.marked_files]
+    unnamed = _marks(marking) - _committed_marks(home, marking) if marking else set()
+    home.store.delete(
+        [
+            *(path for path, owner in _new_files(home, latest_schema(home), others) if not owner & kept),
+            *(home.paths.index(name) for name in unnamed),
+        ]
+    )
+
+
+def _marks(messages: Sequence[CommitMessage]) -> set[str]:
+    return {message.new_vectors.name for message in messages if message.new_vectors is not None}
+
+
+def _committed_marks(home: TableHome, messages: Sequence[CommitMessage]) -> set[str]:
+    """The index files of these messages that are in a snapshot made since what they mark was found."""
+    names, found, seen = _marks(messages), set[str](), set[str]()
+    latest = latest_snapshot(home)
+    base = min(message.base_snapshot or 0 for message in messages)
+    for snapshot in snapshots_backwards(home, latest.id) if latest is not None else ():
+        if snapshot.id <= base or names <= found:
+            break
+        if snapshot.index_manifest is not None and snapshot.index_manifest not in seen:
+            seen.add(snapshot.index_manifest)
+            found |= names & {entry.file.name for entry in read_index_entries(home, snapshot)}
+    return found
 
 
 def remove_files(

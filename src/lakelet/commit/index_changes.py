@@ -1,4 +1,8 @@
-"""Changes of a commit to index files: deletion vectors are removed with their data files, new hash indexes replace the old."""
+"""Changes of a commit to index files: deletion vectors are removed with their data files, new hash indexes replace the old.
+
+new vectors of a compacted bucket       replace all that it had
+vectors with marks of an append table   replace the index files that they were read from, and no others
+"""
 
 from __future__ import annotations
 
@@ -50,10 +54,11 @@ def carry_index_manifest(
     vectors = [
         IndexManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.new_vectors)
         for message in messages
-        if message.new_vectors is not None
+        if message.new_vectors is not None and not message.marked_files
     ]
+    marking = [message for message in messages if message.marked_files]
     name = None if latest is None else latest.index_manifest
-    if not added and not vectors and (name is None or (removed.num_rows == 0 and replaced is None)):
+    if not added and not vectors and not marking and (name is None or (removed.num_rows == 0 and replaced is None)):
         return name
     before = [] if latest is None else read_index_entries(home, latest)
     # A file that only moves to another level keeps its vector.
@@ -69,10 +74,30 @@ def carry_index_manifest(
         if entry is not None
         and not (entry.file.index_type == DELETION_VECTORS and (entry.partition, entry.bucket) in revised)
     ]
-    after = [*_without_hashes(kept, stale, relied_on, replaced), *added, *vectors]
+    kept = [*_without_hashes(kept, stale, relied_on, replaced), *added, *vectors]
+    after = _marked(kept, marking) if marking else kept
     if after == before:
         return name
     return files.write_index_manifest(encode_index_manifest(after, codec=avro_codec("zstd"))) if after else None
+
+
+def _marked(entries: Sequence[IndexManifestEntry], messages: Sequence[CommitMessage]) -> list[IndexManifestEntry]:
+    """The entries with those of new vectors for the ones that these replace."""
+    old = {name for message in messages for name in message.old_vectors or ()}
+    # What a commit beside ours has removed from an old index file was taken along when that was read.
+    standing = {
+        place.data_file for entry in entries if entry.file.name in old for place in entry.file.deletion_vectors or ()
+    }
+    found = [entry for entry in entries if entry.file.name not in old]
+    for message in messages:
+        assert message.new_vectors is not None
+        new = IndexManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.new_vectors)
+        ranges = message.new_vectors.deletion_vectors or ()
+        gone = {one.data_file for one in ranges} - standing - set(message.marked_files)
+        left = _without(new, gone)
+        if left is not None:
+            found.append(left)
+    return found
 
 
 def _without_hashes(

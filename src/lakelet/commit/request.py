@@ -65,10 +65,12 @@ class CommitRequest:
 
     @property
     def kind(self) -> CommitKind:
-        """OVERWRITE if files are removed other than by compaction, APPEND otherwise."""
+        """OVERWRITE if files are removed, or their rows marked as deleted, other than by compaction; APPEND otherwise."""
         if self.compacts:
             return CommitKind.COMPACT
         if self.statistics is not None:
             return CommitKind.ANALYZE
-        takes_away = self.overwrite is not None or any(message.deleted_files for message in self.messages)
+        takes_away = self.overwrite is not None or any(
+            message.deleted_files or message.marked_files for message in self.messages
+        )
         return CommitKind.OVERWRITE if takes_away else CommitKind.APPEND

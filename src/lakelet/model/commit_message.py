@@ -32,6 +32,11 @@ class CommitMessage:
     level 0: `settled` names these files, `old_vectors` the index files that held the bucket's deletion vectors. The commit
     conflicts unless exactly these are live. `new_vectors` replaces the old ones; None keeps them.
 
+    A message with `marked_files` deletes rows of files that stay, in a table without a primary key: `new_vectors` has the vectors
+    of these files and those of other files that were in the index files `old_vectors`, which it replaces. The commit conflicts
+    unless the marked files are live and no other index file holds a vector of theirs. `sequenced_at` is the snapshot that they
+    were found in.
+
     `changelog_files` tell of the same rows to those who follow the table, in the order of their changes: they belong to the
     snapshot that the message makes, not to the table's rows, and an overwrite has none.
     """
@@ -53,3 +58,4 @@ class CommitMessage:
     new_vectors: IndexFile | None = None
     kept_from: tuple[int, str] | None = None
     changelog_files: tuple[DataFile, ...] = ()
+    marked_files: tuple[str, ...] = ()

@@ -125,6 +125,13 @@ DELETION_VECTORS_BITMAP64 = declare(
     "Whether new deletion bitmaps have 64-bit positions, the form Iceberg shares; either form is read.",
     ACTED,
 )
+DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = declare(
+    "deletion-vector.index-file.target-size",
+    SIZE,
+    "2 mb",
+    "Size at which a file of deletion bitmaps is closed, in tables without buckets; a bucket has one file.",
+    ACTED,
+)
 DELETION_VECTORS_MODIFIABLE = declare(
     "deletion-vectors.modifiable",
     BOOL,
@@ -268,9 +275,7 @@ LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
         REFUSED,
         mutable=False,
     ),
-    declare(
-        "deletion-vector.index-file.target-size", SIZE, "2 mb", "Size at which a file of deletion bitmaps is closed."
-    ),
+    DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
     DELETION_VECTORS_BITMAP64,
     NUM_LEVELS,
 )

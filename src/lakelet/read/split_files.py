@@ -50,18 +50,21 @@ def files_of(splits: Sequence[Split]) -> Iterator[SplitFile]:
 
 def deleted_positions(home: TableHome, file: SplitFile) -> deletion_vectors.Positions | None:
     """The rows that the file's deletion vector deletes, ascending; None where it has none."""
-    if file.vector is None:
-        return None
-    path, place = file.vector.index_path, file.vector.place
+    return None if file.vector is None else vector_positions(home, file.vector, file.snapshot_id)
+
+
+def vector_positions(home: TableHome, vector: DeletionVector, snapshot_id: int) -> deletion_vectors.Positions:
+    """The rows that a deletion vector of a snapshot deletes, ascending."""
+    path, place = vector.index_path, vector.place
     info = home.store.head(path)
     if info is None:
-        raise missing_file(home, path, file.snapshot_id)
+        raise missing_file(home, path, snapshot_id)
     # The recorded length leaves out the size before and the checksum after the vector, except in the 64-bit form.
     length = min(place.length + deletion_vectors.READ_SLACK, info.size - place.offset)
     try:
         data = home.store.get_range(path, place.offset, length)
     except NotFoundError as error:
-        raise missing_file(home, path, file.snapshot_id) from error
+        raise missing_file(home, path, snapshot_id) from error
     return deletion_vectors.decode(data, path=home.where(path))
 
 

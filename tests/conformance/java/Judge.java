@@ -24,7 +24,7 @@
  *   tag WDT NAME [SNAPSHOT] | delete-tag WDT NAME | branch WDT NAME [TAG] | delete-branch WDT NAME | fastforward WDT BRANCH
  *   rollback WDT SNAPSHOT|TAG
  *   expire WDT KEEP        expire all but the newest KEEP snapshots
- *   and the commands of Versions.java
+ *   and the commands of Versions.java and Marks.java
  *   clean-orphans WDT MS   Java's own removal of orphan files that were last changed before MS; the paths removed
  *   statistics WDT         the statistics of the newest snapshot;   analyze WDT   commits statistics given as JSON on stdin
  *   encode-tasks WDT | decode-tasks WDT     compaction tasks on stdin, as JSON or as bytes, made the other; see Tasks.java
@@ -155,6 +155,7 @@ public class Judge {
                 case "write": write((FileStoreTable) table); break;
                 case "compact": if (has("buckets")) Buckets.compactPostponed((FileStoreTable) table, one("buckets")); else compact((FileStoreTable) table); break;
                 case "clean-orphans": case "statistics": case "analyze": Tasks.run(pos, (FileStoreTable) table, in, out); break;
+                case "mark": Marks.run((FileStoreTable) table, JSON.readTree(in)); break;
                 case "buckets": Buckets.print((FileStoreTable) table, in, out); break;
                 case "schema": out.println(JSON.readTree(((FileStoreTable) table).schema().toString())); break;
                 case "snapshots":

@@ -139,6 +139,10 @@ class JavaPaimon:
         """A full compaction; rows of a postpone table that wait for a bucket get one of `postponed_into`."""
         self.call("compact", warehouse, table, *_option("buckets", postponed_into))
 
+    def mark(self, warehouse: Warehouse, table: str, positions: Mapping[str, Sequence[int]]) -> None:
+        """Deletes rows of an append table, by their positions in its data files, in deletion vectors."""
+        self.call("mark", warehouse, table, stdin=json.dumps(positions))
+
     def buckets(self, warehouse: Warehouse, table: str, rows: Iterable[Row]) -> list[int]:
         """The bucket of each row; in a table with dynamic buckets the hash of its key."""
         return self.call("buckets", warehouse, table, stdin="\n".join(map(json.dumps, rows)))

@@ -22,21 +22,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.commit.index_changes import DELETION_VECTORS
 from lakelet.compact.task import CompactionTask
-from lakelet.format.index import deletion_vectors
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.levels import level_runs
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.run_merge import merge_runs
 from lakelet.lsm.sections import sections
-from lakelet.model.data_file import DataFile, DeletionVectorRange, IndexFile
+from lakelet.model.data_file import DataFile, IndexFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector
 from lakelet.options import DELETION_VECTORS_BITMAP64, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.split_files import SplitFile, deleted_positions
+from lakelet.sink.write.vector_files import EncodedVector, write_vectors
 from lakelet.storage.home import TableHome
 
 _FILE = "_FILE"
@@ -112,18 +111,10 @@ class SupersededRows:
                 vectors.append((file.name, after))
         return self._written(vectors) if changed else None
 
-    def _written(self, vectors: Sequence[tuple[str, NDArray[np.int64]]]) -> IndexFile:
-        data = bytearray([deletion_vectors.VERSION])
-        ranges: list[DeletionVectorRange] = []
+    def _written(self, vectors: Sequence[tuple[str, NDArray[np.int64]]]) -> IndexFile | None:
         bits64 = TableOptions(self.schema.options).get(DELETION_VECTORS_BITMAP64)
-        for name, positions in vectors:
-            encoded = deletion_vectors.encode(positions, bits64=bits64)
-            length = len(encoded) - (0 if bits64 else deletion_vectors.READ_SLACK)
-            ranges.append(DeletionVectorRange(name, len(data), length, len(positions)))
-            data += encoded
-        name = f"index-{self.home.ids.uuid()}-0"
-        self.home.put_new(self.home.paths.index(name), bytes(data))
-        return IndexFile(DELETION_VECTORS, name, len(data), len(ranges), tuple(ranges))
+        encoded = (EncodedVector.of(name, positions, bits64=bits64) for name, positions in vectors)
+        return next(iter(write_vectors(self.home, encoded)), None)
 
     def _remembered(self) -> dict[str, Alive]:
         if self._alive is None:

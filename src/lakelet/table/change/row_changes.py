@@ -1,6 +1,7 @@
 """Deleted and added rows, found in one version and written as one commit.
 
-    append table        a file that loses rows is rewritten without them, or removed if it loses all; new rows are appended
+    append table        a file that loses rows is rewritten without them, or removed if it loses all; new rows are appended;
+                        with `deletion-vectors.enabled` rows are marked instead, and the file stays
     primary-key table   a deleted row is written once more as a delete, an added row is an upsert
 
 A delete carries the whole row (in a folding table what `lsm/engine/removal` says), so that it gets the row's bucket, has the
@@ -29,6 +30,7 @@ from lakelet.model.split import Split
 from lakelet.sink.write.append_writer import AppendWriter
 from lakelet.storage.home import TableHome
 from lakelet.table.change.looked_up_change import Prepared
+from lakelet.table.change.marked_rows import MarkedRows, marks_rows, takes_marks
 from lakelet.table.read.located_rows import LocatedRows
 from lakelet.table.write.writer import PinnedVersion, open_writer
 
@@ -128,15 +130,44 @@ def _prepare_appended(
                 files.append(one.gone_files)
                 rows.append(one.gone_rows)
         gone = _by_file(files, rows)
-        for number, places in gone:
-            for batch in located.left(number, places):
-                writer.write(batch)
-        added = _marked(home, writer.prepare_commit())
+        marked = MarkedRows(home.deferring(), schema, snapshot) if snapshot and marks_rows(schema) else None
+        removed = _taken_away(gone, located, writer, marked)
+        marks = () if marked is None else _written_marks(marked)
     except BaseException:
         writer.abort()
         raise
-    removed = () if snapshot is None else without_files(snapshot, [located.file(number) for number, _ in gone])
-    return Prepared((*removed, *added))
+    try:
+        added = _marked(home, writer.prepare_commit())
+    except BaseException:
+        if marked is not None:
+            marked.remove()
+        writer.abort()
+        raise
+    return Prepared((*(() if snapshot is None else without_files(snapshot, removed)), *marks, *added))
+
+
+def _taken_away(
+    gone: list[tuple[int, NDArray[np.int64]]], located: LocatedRows, writer: AppendWriter, marked: MarkedRows | None
+) -> list[Split]:
+    """Take deleted rows away by marks, or by files without them; the files that are to be removed."""
+    removed: list[Split] = []
+    for number, places in gone:
+        file = located.file(number)
+        if marked is not None and takes_marks(file) and not located.is_emptied(number, places):
+            marked.mark(file, places)
+            continue
+        removed.append(file)
+        for batch in located.left(number, places):
+            writer.write(batch)
+    return removed
+
+
+def _written_marks(marked: MarkedRows) -> tuple[CommitMessage, ...]:
+    try:
+        return marked.messages()
+    except BaseException:
+        marked.remove()
+        raise
 
 
 def _by_file(files: list[NDArray[np.int32]], rows: list[NDArray[np.int64]]) -> list[tuple[int, NDArray[np.int64]]]:

@@ -30,6 +30,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow.compute as pc
 
 from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
@@ -49,6 +50,7 @@ from lakelet.options import (
     SOURCE_SPLIT_TARGET_SIZE,
     TableOptions,
 )
+from lakelet.read.split_files import vector_positions
 from lakelet.scan.plan import Planner
 from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
@@ -124,13 +126,13 @@ class ChangePlanner:
         manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
         added = self._planner.plan_entries(snapshot, manifests, EntryKind.ADD)
         removed = self._planner.plan_entries(before, manifests, EntryKind.DELETE) if before else ()
-        if before is not None:
-            were, are = self._with_other_vectors(before, snapshot)
-            removed, added = (*removed, *were), (*added, *are)
         if snapshot.commit_kind is CommitKind.OVERWRITE and self._overwrites is OverwritePolicy.ADDED:
-            # Rescaling adds the rows that it removes: only what differs was added.
+            # Rescaling adds the rows that it removes: only what differs was added. Marks of deleted rows add none.
             rescaled = _rescaled_partitions((*removed, *added))
             removed = tuple(split for split in removed if split.partition in rescaled)
+        elif before is not None:
+            were, are = self._with_other_vectors(before, snapshot)
+            removed, added = (*removed, *were), (*added, *are)
         # A row that is on both sides is in one partition: values of partition columns are part of it.
         changed = {split.partition for split in removed} & {split.partition for split in added}
         for kind, splits in ((UnitKind.REMOVED, removed), (UnitKind.ADDED, added)):
@@ -155,8 +157,18 @@ class ChangePlanner:
             {one.files[0].name: one for split in self._planner.plan(version).splits for one in split.single_files()}
             for version in (before, snapshot)
         )
-        both = sorted(changed & were.keys() & are.keys())
+        both = [
+            name for name in sorted(changed & were.keys() & are.keys()) if not self._same_rows(were[name], are[name])
+        ]
         return tuple(were[name] for name in both), tuple(are[name] for name in both)
+
+    def _same_rows(self, was: Split, now: Split) -> bool:
+        """Whether two vectors of a file delete the same rows: a vector is copied when another of its index file changes."""
+        before, after = was.deletion_vectors[0], now.deletion_vectors[0]
+        if before is None or after is None or before.place.cardinality != after.place.cardinality:
+            return False
+        one, other = (vector_positions(self._home, vector, was.snapshot_id) for vector in (before, after))
+        return np.array_equal(one, other)
 
     # ------------------------------------------------------------------ primary-key tables
 

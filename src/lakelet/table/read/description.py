@@ -9,6 +9,8 @@ from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import DataFile
 from lakelet.model.default_expressions import default_of
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.table.read.table_scan import TableScan
 
@@ -34,8 +36,18 @@ def described(name: str, home: TableHome) -> dict[str, object]:
         "options": dict(schema.options),
         "schema_id": schema.id,
         "snapshot_id": snapshot.id if snapshot else None,
-        "record_count": snapshot.total_record_count if snapshot else 0,
+        "record_count": _record_count(home, schema, snapshot),
     }
+
+
+def _record_count(home: TableHome, schema: TableSchema, snapshot: Snapshot | None) -> int | None:
+    """The rows of the newest snapshot; in a primary-key table those of its files, older ones of a key among them."""
+    if snapshot is None:
+        return 0
+    if schema.primary_keys or snapshot.index_manifest is None:
+        return snapshot.total_record_count
+    # Snapshots count rows that are marked as deleted.
+    return TableScan(home, schema, snapshot, schema.names).count()
 
 
 def live_data_files(scan: TableScan) -> list[tuple[str, DataFile]]:

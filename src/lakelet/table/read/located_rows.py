@@ -81,10 +81,15 @@ class LocatedRows:
         """The file of that number, among those that were read, as a commit that removes it needs it."""
         return self._splits[number]
 
+    def is_emptied(self, number: int, gone: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
+        """Whether these are known to be all rows of a file."""
+        split = self._splits[number]
+        return _is_counted(split) and split.least_rows == len(gone)
+
     def left(self, number: int, gone: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[pa.RecordBatch]:
         """The rows of a file without the deleted ones (their numbers, ascending)."""
         split, start = self._splits[number], 0
-        if _is_counted(split) and split.least_rows == len(gone):
+        if self.is_emptied(number, gone):
             return
         for batch in self._reader(self._table_schema.names).batches([split]):
             keep = np.ones(batch.num_rows, bool)

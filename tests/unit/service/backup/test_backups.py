@@ -17,6 +17,7 @@ LAYOUTS = [
     pytest.param(KEYED, id="key"),
     pytest.param({**KEYED, "options": {"bucket": "-1"}}, id="dynamic buckets"),
     pytest.param({**KEYED, "options": {"bucket": "2", "deletion-vectors.enabled": "true"}}, id="deletion vectors"),
+    pytest.param({"options": {"deletion-vectors.enabled": "true"}}, id="marked rows"),
 ]
 
 

@@ -146,6 +146,36 @@ def test_an_overwrite_shows_what_the_options_say(appended: Table, options: Mappi
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("options", "changelog", "expected"),
+    [
+        ({}, False, "an error"),
+        ({"streaming-read-overwrite": "false"}, False, []),
+        ({"streaming-read-overwrite": "true"}, False, [(8, "b")]),
+        ({"streaming-read-append-overwrite": "true"}, False, [(8, "b")]),
+        ({"streaming-read-append-overwrite": "true"}, True, [("+I", 8, "b")]),
+        ({}, True, [("+I", 8, "b"), ("-D", 7, "a"), ("-D", 8, "a")]),
+    ],
+)
+def test_marked_rows_show_as_deletes_or_not_at_all(
+    lake: Lake, options: Mapping[str, str], changelog: bool, expected: Any
+) -> None:
+    table = lake.create_table(
+        "d.marked", [("id", "BIGINT"), ("v", "STRING")], options={"deletion-vectors.enabled": "true"}
+    )
+    put(table, 6, 7, 8)
+    table.delete(where="id = 7")
+    lake.sql("UPDATE d.marked SET v = 'b' WHERE id = 8")
+    if expected == "an error":
+        with pytest.raises(InvalidError, match=r"snapshot 2 .* overwrites or deletes rows"):
+            polled(table.follow(1, changelog=changelog))
+        return
+    assert (
+        sorted(row for batch in shown(polled(table.follow(1, changelog=changelog, options=options))) for row in batch)
+        == expected
+    )
+
+
 @pytest.mark.parametrize("changelog", [False, True])
 @pytest.mark.parametrize("option", ["streaming-read-overwrite", "streaming-read-append-overwrite"])
 def test_rescaling_adds_no_row(lake: Lake, option: str, changelog: bool) -> None:
