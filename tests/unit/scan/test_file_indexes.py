@@ -192,7 +192,10 @@ def test_files_beside_data_files_live_and_die_with_them(store: MemoryStore, lake
         ({"file-index.range-bitmap.columns": "at"}, r"takes no column of TIMESTAMP\(9\)"),
         ({"file-index.range-bitmap.columns": "id", "file-index.range-bitmap.id.chunk-size": "x"}, "found 'x'"),
         ({"file-index.range-bitmap.columns": "id", "file-index.range-bitmap.id.chunk-size": "4 gb"}, "at most"),
-        ({"file-index.range-bitmap.columns": "id", "file-index.range-bitmap.id.size": "4"}, "expected one of chunk-size"),
+        (
+            {"file-index.range-bitmap.columns": "id", "file-index.range-bitmap.id.size": "4"},
+            "expected one of chunk-size",
+        ),
         ({"file-index.blom-filter.columns": "id"}, "'blom-filter' is no type of file index"),
         ({f"{INDEX}.columns": "idd"}, "there is no column 'idd'; did you mean id"),
         ({f"{INDEX}.columns": "b"}, "takes no column of BOOLEAN"),

@@ -61,7 +61,7 @@ class CollectedValues:
         return unique.take(pa.array(np.argsort(java_order(unique.to_numpy(), self.type), kind="stable")))
 
     def parts(self, different: pa.Array) -> Iterator[tuple[int, Codes, Numbers]]:
-        """Of each part: its first row, the number of each row's value, and the place of each number among the different values."""
+        """Of each part: its first row, the number of each row's value, and of each number its place among the different."""
         for values, codes, begin in zip(self.values, self.codes, self.begins, strict=True):
             if len(values):
                 yield begin, codes, pc.index_in(values, value_set=different).to_numpy().astype(np.int64)

@@ -130,7 +130,7 @@ class RangeBitmapIndex:
             raise CorruptionError(f"{where} is no range-bitmap index: {error}") from error
 
     def bounds(self, values: pa.Array) -> tuple[Numbers, Numbers]:
-        """Of each of the values, none of which is NULL: the number of the first value that is not less, and of the first that is greater."""
+        """Of each value, none of which is NULL: the number of the first that is not less, and of the first that is greater."""
         if self.values is None:
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
         if self.type.kind not in FLOATS:

@@ -59,7 +59,7 @@ def index_bytes(values: pa.Array) -> pa.Array:
 
 
 def java_order(numbers: Numbers, data_type: Atomic) -> Numbers:
-    """Numbers that compare as Java compares the values of these: bits of floating-point numbers by sign and size, NaN above all."""
+    """Numbers that compare as Java compares the values of these: floating-point numbers by sign and size, NaN above all."""
     if data_type.kind not in FLOATS:
         return numbers
     lowest = np.int64(-(2**31) if data_type.kind is Kind.FLOAT else -(2**63))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 import functools
 import math
@@ -120,18 +121,16 @@ def test_conditions_are_answered_exactly(text: str, data: st.DataObject) -> None
 @pytest.mark.parametrize("text", ["INT", "STRING"])
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_damage_is_told_or_answers(text: str, data: st.DataObject) -> None:
+def test_damage_is_told_as_such_or_not_at_all(text: str, data: st.DataObject) -> None:
     values: list[object] = ["a", "bb", None, "c", "dddd"] if text == "STRING" else [1, 2, None, 3, 9]
     index, arrow = index_of(text, [values])
     damaged = bytearray(index.data)
     damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(damaged)[: data.draw(st.integers(0, len(damaged)))]
-    try:
+    with contextlib.suppress(CorruptionError):
         read = RangeBitmapIndex.of(cut, index.type, where="f")
         value_spans(read, "c", Comparison("c", "<", pa.scalar(values[1], arrow)))
         value_spans(read, "c", IsNull("c"))
-    except CorruptionError as error:
-        assert str(error).startswith("f")
 
 
 def test_extremes_are_in_order() -> None:
