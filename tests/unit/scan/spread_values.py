@@ -1,4 +1,4 @@
-"""A table whose files have the same least and greatest values, and that indexes alone tell apart."""
+"""A table whose files have the same least and greatest values, so that only indexes say what they hold."""
 
 from __future__ import annotations
 

@@ -102,13 +102,13 @@ class BitmapWriter:
 
     def _grouped(self) -> tuple[list[bytes], list[Numbers]]:
         """The values in Java's order, as they are written, and the rows of each."""
-        different = self._collected.different()
+        different, parts = self._collected.ordered()
         groups: list[list[Numbers]] = [[] for _ in range(len(different))]
-        for begin, codes, targets in self._collected.parts(different):
-            by_code = np.argsort(codes, kind="stable")
-            bounds = np.searchsorted(codes[by_code], np.arange(len(targets) + 1))
-            for code, target in enumerate(targets.tolist()):
-                groups[target].append(by_code[bounds[code] : bounds[code + 1]] + begin)
+        for part in parts:
+            by_code = np.argsort(part.codes, kind="stable")
+            bounds = np.searchsorted(part.codes[by_code], np.arange(len(part.places) + 1))
+            for code, target in enumerate(part.places.tolist()):
+                groups[target].append(by_code[bounds[code] : bounds[code + 1]] + part.begin)
         return _written(different, self._type), [np.concatenate(group) for group in groups]
 
 

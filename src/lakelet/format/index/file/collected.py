@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +13,15 @@ from lakelet.format.index.file.values import Numbers, index_bytes, index_numbers
 from lakelet.model.types import Atomic
 
 Codes = NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that were taken at once: the first, the number of each row's value, and of each number its place in Java's order."""
+
+    begin: int
+    codes: Codes
+    places: Numbers
 
 
 @dataclass(slots=True)
@@ -50,18 +58,28 @@ class CollectedValues:
         """The rows that are NULL."""
         return np.concatenate(self.nulls) if self.nulls else np.empty(0, np.int64)
 
-    def different(self) -> pa.Array:
-        """The values, each once, in Java's order."""
-        every = [values for values in self.values if len(values)]
-        if not every:
-            return pa.array([], pa.binary() if is_bytes(self.type) else pa.int64())
-        unique = pa.concat_arrays(every).unique()
-        if is_bytes(self.type):
-            return unique.take(pc.array_sort_indices(unique))
-        return unique.take(pa.array(np.argsort(java_order(unique.to_numpy(), self.type), kind="stable")))
-
-    def parts(self, different: pa.Array) -> Iterator[tuple[int, Codes, Numbers]]:
-        """Of each part: its first row, the number of each row's value, and of each number its place among the different."""
-        for values, codes, begin in zip(self.values, self.codes, self.begins, strict=True):
-            if len(values):
-                yield begin, codes, pc.index_in(values, value_set=different).to_numpy().astype(np.int64)
+    def ordered(self) -> tuple[pa.Array, list[Part]]:
+        """The values, each once, in Java's order, and the parts that were taken."""
+        taken = [
+            (begin, codes, values)
+            for values, codes, begin in zip(self.values, self.codes, self.begins, strict=True)
+            if len(values)
+        ]
+        if not taken:
+            return pa.array([], pa.binary() if is_bytes(self.type) else pa.int64()), []
+        encoded = pa.concat_arrays([values for _, _, values in taken]).dictionary_encode()
+        unique = encoded.dictionary
+        order = (
+            pc.array_sort_indices(unique).to_numpy()
+            if is_bytes(self.type)
+            else np.argsort(java_order(unique.to_numpy(), self.type), kind="stable")
+        )
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        places = ranks[encoded.indices.to_numpy()]
+        ends = np.cumsum([len(values) for _, _, values in taken])
+        parts = [
+            Part(begin, codes, found)
+            for (begin, codes, _), found in zip(taken, np.split(places, ends[:-1]), strict=True)
+        ]
+        return unique.take(pa.array(order)), parts

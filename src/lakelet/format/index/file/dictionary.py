@@ -55,7 +55,7 @@ def encode_dictionary(different: pa.Array, data_type: Atomic, chunk_bytes: int) 
 
 
 def read_dictionary(data: bytes, data_type: Atomic, count: int, *, where: str) -> Dictionary:
-    """The dictionary in these bytes, of so many values."""
+    """The dictionary in these bytes, which has `count` values."""
     (length,) = _INT.unpack_from(data)
     version, chunks, offsets, heads = _HEAD.unpack_from(data, _INT.size)
     begin = _INT.size + length + offsets

@@ -20,6 +20,7 @@ A file is left out by its dictionary alone, for every value in it is that of a r
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError
 from lakelet.format.index.deletion_vectors import decode_bitmap, encode_bitmap
-from lakelet.format.index.file.collected import CollectedValues
+from lakelet.format.index.file.collected import CollectedValues, Part
 from lakelet.format.index.file.dictionary import WIDTHS, Dictionary, encode_dictionary, read_dictionary
 from lakelet.format.index.file.values import Numbers
 from lakelet.model.types import FLOATS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
@@ -74,27 +75,25 @@ class RangeBitmapWriter:
 
     def finish(self) -> bytes | None:
         """The bytes of the index; None where there is no value."""
-        different = self._collected.different()
+        different, parts = self._collected.ordered()
         if not len(different):
             return None
         dictionary, least, greatest = encode_dictionary(different, self._type, self._chunk_bytes)
         head = _HEAD.pack(_VERSION, self._collected.rows, len(different)) + least + greatest
         head += _INT.pack(len(dictionary))
-        return _INT.pack(len(head)) + head + dictionary + self._slices(different)
+        return _INT.pack(len(head)) + head + dictionary + self._slices(len(different), parts)
 
-    def _slices(self, different: pa.Array) -> bytes:
+    def _slices(self, count: int, parts: Sequence[Part]) -> bytes:
         numbers = np.full(self._collected.rows, -1, np.int32)
-        for begin, codes, places in self._collected.parts(different):
-            numbers[begin : begin + len(codes)] = np.append(places, -1)[codes]
+        for part in parts:
+            numbers[part.begin : part.begin + len(part.codes)] = np.append(part.places, -1)[part.codes]
         there = encode_bitmap(np.flatnonzero(numbers >= 0))
         np.maximum(numbers, 0, out=numbers)
-        bits = max((len(different) - 1).bit_length(), 1)
+        bits = max((count - 1).bit_length(), 1)
         slices = [encode_bitmap(np.flatnonzero(numbers & (1 << bit))) for bit in range(bits)]
-        places, at = b"", 0
-        for one in slices:
-            places += struct.pack(">ii", at, len(one))
-            at += len(one)
-        head = _SLICES.pack(_VERSION, bits, len(there), len(places)) + places
+        lengths = np.array([len(one) for one in slices], np.int64)
+        listed = np.stack([np.cumsum(lengths) - lengths, lengths], axis=1).astype(">i4").tobytes()
+        head = _SLICES.pack(_VERSION, bits, len(there), len(listed)) + listed
         return b"".join([_INT.pack(len(head)), head, there, *slices])
 
 
