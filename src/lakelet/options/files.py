@@ -153,7 +153,7 @@ FILE_INDEX_SETTING = declare(
     "file-index.<setting>",
     STRING,
     None,
-    "Columns of the file indexes, bloom-filter.columns and bitmap.columns, and parameters, bloom-filter.<column>.items and fpp.",
+    "Columns of the file indexes (bloom-filter.columns, bitmap.columns, range-bitmap.columns) and their parameters.",
     ACTED,
 )
 FILE_OPTIONS: tuple[Option[Any], ...] = (

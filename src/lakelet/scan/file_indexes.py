@@ -1,7 +1,7 @@
 """Leave out files by their indexes: those in which a value that is asked for cannot be.
 
-A file's indexes are in its manifest entry, or in a file beside it. They are asked about equality and NULL, under the names and
-types that columns had when the file was written; a column of another type since is not asked about. An index that is missing
+A file's indexes are in its manifest entry, or in a file beside it. They are asked about equality, order and NULL, under the names
+and types that columns had when the file was written; a column of another type since is not asked about. An index that is missing
 or cannot be read leaves nothing out.
 """
 
@@ -21,7 +21,9 @@ from lakelet.format.index.file.bitmap import BitmapIndex, has_bitmap
 from lakelet.format.index.file.bloom import NAME as BLOOM
 from lakelet.format.index.file.bloom import BloomFilterIndex
 from lakelet.format.index.file.container import decode_indexes
-from lakelet.format.index.file.settings import has_file_indexes
+from lakelet.format.index.file.range_bitmap import NAME as RANGE_BITMAP
+from lakelet.format.index.file.range_bitmap import RangeBitmapIndex, has_range_bitmap
+from lakelet.format.index.file.settings import has_file_indexes, ranged_columns
 from lakelet.format.index.file.values import is_hashed, looked_for
 from lakelet.format.index.file.writer import SUFFIX
 from lakelet.format.partition_folders import PartitionFolders
@@ -30,6 +32,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Atomic, Field, with_nullable
 from lakelet.options import FILE_INDEX_READ_ENABLED, TableOptions
 from lakelet.predicate.tree import And, Comparison, InList, IsNull, Or, Predicate, columns, normalise
+from lakelet.scan.value_spans import value_spans
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
@@ -48,12 +51,13 @@ class FileIndexes:
     @staticmethod
     def of(home: TableHome, schema: TableSchema, options: TableOptions, where: object) -> FileIndexes | None:
         """None where no index can leave a file out."""
-        if not has_file_indexes(TableOptions(schema.options)) or not options.get(FILE_INDEX_READ_ENABLED):
+        stored = TableOptions(schema.options)
+        if not has_file_indexes(stored) or not options.get(FILE_INDEX_READ_ENABLED):
             return None
         if not isinstance(where, Predicate):
             return None
         condition = normalise(where)
-        return FileIndexes(home, schema, condition) if _asks(condition) else None
+        return FileIndexes(home, schema, condition) if _asks(condition, ranged_columns(stored)) else None
 
     def keep(self, entries: pa.Table, rows: Sequence[int], written: TableSchema) -> Mask:
         """A mask of these rows of the entries, whose files have that schema: False where no row of the file can match."""
@@ -71,7 +75,7 @@ class FileIndexes:
             if data is None:
                 return True
             try:
-                return _File(decode_indexes(data, where=where), stored, where).may_match(self.where)
+                return _File.of(decode_indexes(data, where=where), stored, where).may_match(self.where)
             except CorruptionError as error:
                 _LOG.warning("a file index is ignored: %s", error)
                 return True
@@ -105,7 +109,7 @@ class FileIndexes:
         for name in columns(self.where):
             now = self.schema.field(name)
             then = before.get(now.id)
-            if then is None or not (is_hashed(now.type) or has_bitmap(now.type)):
+            if then is None or not (is_hashed(now.type) or has_bitmap(now.type) or has_range_bitmap(now.type)):
                 continue
             if with_nullable(then.type, True) == with_nullable(now.type, True):
                 stored[name] = then
@@ -118,15 +122,36 @@ class _File:
 
     indexes: dict[str, dict[str, bytes | None]]
     stored: dict[str, Field]
+    # The columns whose values the file has in order, by the names that the condition has for them.
+    ranges: dict[str, RangeBitmapIndex]
     where: str
+
+    @staticmethod
+    def of(indexes: dict[str, dict[str, bytes | None]], stored: dict[str, Field], where: str) -> _File:
+        """The indexes of a file."""
+        ranges = {}
+        for name, field in stored.items():
+            found = indexes.get(field.name, {})
+            if RANGE_BITMAP in found and isinstance(field.type, Atomic) and has_range_bitmap(field.type):
+                ranges[name] = RangeBitmapIndex.of(found[RANGE_BITMAP], field.type, where=where)
+        return _File(indexes, stored, ranges, where)
 
     def may_match(self, condition: Predicate) -> bool:
         """False where no row can make the condition true."""
         match condition:
             case And(terms):
-                return all(self.may_match(term) for term in terms)
+                return all(self.may_match(term) for term in terms) and self._in_ranges(condition)
             case Or(terms):
                 return any(self.may_match(term) for term in terms)
+        return self._may_match_term(condition) and self._in_ranges(condition)
+
+    def _in_ranges(self, condition: Predicate) -> bool:
+        """Whether every column with values in order has one with which the condition may be true."""
+        asked = [name for name in self.ranges if name in columns(condition)]
+        return all(value_spans(self.ranges[name], name, condition) for name in asked)
+
+    def _may_match_term(self, condition: Predicate) -> bool:
+        match condition:
             case Comparison(column, "=", literal):
                 return self._may_hold(column, looked_for(literal))
             case Comparison(column, "<>", literal):
@@ -187,13 +212,15 @@ def _all_looked_for(values: pa.Array) -> pa.Array:
     return pa.concat_arrays([looked_for(value) for value in values])
 
 
-def _asks(condition: Predicate) -> bool:
-    """Whether a condition has a term that an index can answer."""
+def _asks(condition: Predicate, ranged: set[str]) -> bool:
+    """Whether a condition has a term that an index can answer; `ranged` are the columns that are asked about order."""
     match condition:
         case And(terms) | Or(terms):
-            return any(_asks(term) for term in terms)
+            return any(_asks(term, ranged) for term in terms)
         case Comparison(_, "=" | "<>", _) | InList() | IsNull():
             return True
+        case Comparison(column, _, _):
+            return column in ranged
     return False
 
 

@@ -88,6 +88,41 @@ def test_bitmaps_know_values_and_nulls(lake: Lake) -> None:
     assert found(table, "s IN ('s0-9', 's3-0', '')") == (0, 0)
 
 
+def test_range_bitmaps_know_what_lies_between(lake: Lake) -> None:
+    options = {"file-index.range-bitmap.columns": "n,s,d", "file-index.range-bitmap.s.chunk-size": "30 b"}
+    table = lake.create_table("d.t", COLUMNS, options={**options, "write-only": "true"})
+    for file in range(3):
+        table.write(
+            [{"id": i, "s": f"s{i}-{file}", "n": None if file == 2 else 100 * i + file, "d": -0.0} for i in range(9)]
+        )
+    assert found(table, "n > 300 AND n < 400") == (1, 1)
+    assert found(table, "n BETWEEN 302 AND 399") == (0, 0)
+    assert found(table, "n BETWEEN 301 AND 399") == (1, 1)
+    assert found(table, "n = 301 OR n = 500 OR n BETWEEN 2 AND 99") == (2, 2)
+    assert found(table, "id < 100 AND (n IS NULL OR n BETWEEN 2 AND 99)") == (1, 9)
+    assert found(table, "n NOT BETWEEN 1 AND 900 AND n IS NOT NULL") == (1, 1)
+    assert found(table, "s >= 's3-1' AND s < 's3-2'") == (1, 1)
+    assert found(table, "s IN ('s3-3', 's9', '')") == (0, 0)
+    assert [found(table, f"d {one} 0")[0] for one in ("=", "<", "<=", ">", ">=", "<>")] == [3, 0, 3, 0, 3, 0]
+    table.compact(full=True)
+    assert found(table, "n BETWEEN 302 AND 399") == (0, 0)
+    table.set_options({"file-index.read.enabled": "false"})
+    assert found(table, "n BETWEEN 302 AND 399") == (1, 0)
+
+
+def test_order_is_asked_by_key_everywhere_and_by_value_of_whole_sections(lake: Lake) -> None:
+    options = {"file-index.range-bitmap.columns": "id,n", "bucket": "1", "write-only": "true"}
+    table = lake.create_table("d.t", COLUMNS, options=options, primary_key=["id"])
+    table.write([{**row(10 * i), "n": 10 * i} for i in range(9)])
+    assert found(table, "id BETWEEN 11 AND 19") == (0, 0)
+    assert found(table, "n BETWEEN 11 AND 19") == (0, 0)
+    table.write([{**row(10), "n": 15}, {**row(80), "n": 80}])
+    table.write([{**row(20), "n": 11}, {**row(30), "n": 99}])
+    assert found(table, "n BETWEEN 9 AND 10")[1] == 0
+    assert found(table, "n BETWEEN 12 AND 19")[1] == 1
+    assert found(table, "id BETWEEN 11 AND 19") == (0, 0)
+
+
 def test_an_older_version_of_a_key_is_never_shown(lake: Lake) -> None:
     table = table_of(lake, keyed=True)
     assert found(table, "id = 17")[1] == 1
@@ -153,7 +188,14 @@ def test_files_beside_data_files_live_and_die_with_them(store: MemoryStore, lake
         ({"file-index.bitmap.columns": "p"}, r"takes no column of DECIMAL\(9, 2\)"),
         ({"file-index.bitmap.columns": "id", "file-index.bitmap.id.version": "1"}, "expected 2"),
         ({"file-index.bitmap.columns": "id", "file-index.bitmap.id.index-block-size": "x"}, "found 'x'"),
-        ({"file-index.range-bitmap.columns": "id"}, "range-bitmap is not written"),
+        ({"file-index.range-bitmap.columns": "w"}, r"takes no column of DECIMAL\(19, 0\)"),
+        ({"file-index.range-bitmap.columns": "at"}, r"takes no column of TIMESTAMP\(9\)"),
+        ({"file-index.range-bitmap.columns": "id", "file-index.range-bitmap.id.chunk-size": "x"}, "found 'x'"),
+        ({"file-index.range-bitmap.columns": "id", "file-index.range-bitmap.id.chunk-size": "4 gb"}, "at most"),
+        (
+            {"file-index.range-bitmap.columns": "id", "file-index.range-bitmap.id.size": "4"},
+            "expected one of chunk-size",
+        ),
         ({"file-index.blom-filter.columns": "id"}, "'blom-filter' is no type of file index"),
         ({f"{INDEX}.columns": "idd"}, "there is no column 'idd'; did you mean id"),
         ({f"{INDEX}.columns": "b"}, "takes no column of BOOLEAN"),
@@ -168,6 +210,7 @@ def test_files_beside_data_files_live_and_die_with_them(store: MemoryStore, lake
 )
 def test_what_is_no_index_is_refused_by_name(lake: Lake, options: dict[str, str], expected: str) -> None:
     columns = [("id", "BIGINT"), ("b", "BOOLEAN"), ("p", "DECIMAL(9, 2)"), ("l", "ARRAY<INT>")]
+    columns += [("w", "DECIMAL(19, 0)"), ("at", "TIMESTAMP(9)")]
     with pytest.raises(InvalidError, match=expected):
         lake.create_table("d.bad", columns, options=options)
 

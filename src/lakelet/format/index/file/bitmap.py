@@ -28,11 +28,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lakelet.errors import CorruptionError
 from lakelet.format.index.deletion_vectors import encode_bitmap
+from lakelet.format.index.file.collected import CollectedValues
 from lakelet.format.index.file.values import Numbers, index_bytes, index_numbers, is_bytes
 from lakelet.model.types import FLOATS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
@@ -60,43 +59,24 @@ def has_bitmap(data_type: DataType) -> bool:
 
 
 class BitmapWriter:
-    """Collects the values of one column of one file: the number of each row's value, in as few bytes as do."""
+    """Collects the values of one column of one file."""
 
     def __init__(self, data_type: Atomic, block_bytes: int) -> None:
         self._type = data_type
         self._block_bytes = block_bytes
-        self._rows = 0
-        self._nulls: list[Numbers] = []
-        self._values: list[pa.Array] = []
-        self._codes: list[NDArray[np.unsignedinteger]] = []
-        self._begins: list[int] = []
+        self._collected = CollectedValues(data_type)
 
     def update(self, values: pa.Array) -> None:
         """Takes values, NULLs too."""
-        if values.null_count:
-            self._nulls.append(np.flatnonzero(np.asarray(pc.is_null(values))) + self._rows)
-        there = values.drop_null()
-        keys = index_bytes(there) if is_bytes(self._type) else pa.array(index_numbers(there, self._type))
-        encoded = keys.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        width = np.min_scalar_type(len(encoded.dictionary))
-        if values.null_count:
-            places = np.full(len(values), len(encoded.dictionary), width)
-            places[np.asarray(pc.is_valid(values))] = codes
-        else:
-            places = codes.astype(width)
-        self._values.append(encoded.dictionary)
-        self._codes.append(places)
-        self._begins.append(self._rows)
-        self._rows += len(values)
+        self._collected.update(values)
 
     def finish(self) -> bytes:
         """The bytes of the index."""
         values, rows = self._grouped()
-        nulls = np.concatenate(self._nulls) if self._nulls else np.empty(0, np.int64)
+        nulls = self._collected.null_rows()
         body: list[bytes] = []
         at = 0
-        head = [bytes([_VERSION]), _PAIR.pack(self._rows, len(rows)), bytes([len(nulls) > 0])]
+        head = [bytes([_VERSION]), _PAIR.pack(self._collected.rows, len(rows)), bytes([len(nulls) > 0])]
         if len(nulls):
             bitmap = encode_bitmap(nulls)
             head.append(_PAIR.pack(-1 - int(nulls[0]) if len(nulls) == 1 else 0, len(bitmap)))
@@ -122,22 +102,13 @@ class BitmapWriter:
 
     def _grouped(self) -> tuple[list[bytes], list[Numbers]]:
         """The values in Java's order, as they are written, and the rows of each."""
-        if not any(len(values) for values in self._values):
-            return [], []
-        every = pa.chunked_array([values for values in self._values if len(values)]).combine_chunks()
-        every = every.combine_chunks() if isinstance(every, pa.ChunkedArray) else every
-        different = every.unique()
-        order = np.argsort(np.array(_java_order(different, self._type), object), kind="stable")
-        different = different.take(pa.array(order))
+        different, parts = self._collected.ordered()
         groups: list[list[Numbers]] = [[] for _ in range(len(different))]
-        for values, codes, begin in zip(self._values, self._codes, self._begins, strict=True):
-            if not len(values):
-                continue
-            targets = pc.index_in(values, value_set=different).to_numpy()
-            by_code = np.argsort(codes, kind="stable")
-            bounds = np.searchsorted(codes[by_code], np.arange(len(values) + 1))
-            for code, target in enumerate(targets.tolist()):
-                groups[target].append(by_code[bounds[code] : bounds[code + 1]] + begin)
+        for part in parts:
+            by_code = np.argsort(part.codes, kind="stable")
+            bounds = np.searchsorted(part.codes[by_code], np.arange(len(part.places) + 1))
+            for code, target in enumerate(part.places.tolist()):
+                groups[target].append(by_code[bounds[code] : bounds[code + 1]] + part.begin)
         return _written(different, self._type), [np.concatenate(group) for group in groups]
 
 
@@ -224,11 +195,6 @@ def _keys(values: pa.Array, data_type: Atomic) -> list[object]:
         index_bytes(values).to_pylist() if is_bytes(data_type) else index_numbers(values, data_type).tolist()
     )
     return found
-
-
-def _java_order(values: pa.Array, data_type: Atomic) -> list[object]:
-    order = _orderable(data_type)
-    return [order(value) for value in values.to_pylist()]
 
 
 def _orderable(data_type: Atomic) -> Callable[[Any], Any]:

@@ -3,6 +3,7 @@
     file-index.bloom-filter.columns   = user, address
     file-index.bloom-filter.user.items = 50000
     file-index.bitmap.columns         = country
+    file-index.range-bitmap.columns   = price
 
 An index that Lakelet does not write is refused when a table is created or altered. A table that another engine made with one
 is written without it: indexes only say which files may be left out.
@@ -14,22 +15,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lakelet.errors import InvalidError
-from lakelet.format.index.file import bitmap, bloom
+from lakelet.format.index.file import bitmap, bloom, range_bitmap
 from lakelet.format.index.file.bitmap import BitmapWriter, has_bitmap
 from lakelet.format.index.file.bloom import BloomWriter
+from lakelet.format.index.file.range_bitmap import RangeBitmapWriter, default_chunk_bytes, has_range_bitmap
 from lakelet.format.index.file.values import is_hashed
 from lakelet.model.near_names import nearest
 from lakelet.model.types import Atomic, DataType, Field
 from lakelet.options import FILE_INDEX_SETTING, TableOptions
-from lakelet.options.kinds import POSITIVE_SIZE, NotAValueError
+from lakelet.options.kinds import POSITIVE_SIZE, SIZE, Kind, NotAValueError
 
 _COLUMNS = "columns"
 _OTHERS = ("read.enabled", "in-manifest-threshold")
-_PARAMETERS = {bloom.NAME: ("items", "fpp"), bitmap.NAME: ("version", "index-block-size")}
+_PARAMETERS = {
+    bloom.NAME: ("items", "fpp"),
+    bitmap.NAME: ("version", "index-block-size"),
+    range_bitmap.NAME: ("chunk-size",),
+}
 _WRITTEN = " or ".join(_PARAMETERS)
-_TAKES = {bloom.NAME: is_hashed, bitmap.NAME: has_bitmap}
-# Paimon's index types that are read and written by Java alone.
-_FOREIGN = ("range-bitmap", "bsi")
+_TAKES = {bloom.NAME: is_hashed, bitmap.NAME: has_bitmap, range_bitmap.NAME: has_range_bitmap}
+# Paimon's index type that is read and written by Java alone.
+_FOREIGN = ("bsi",)
+# Sizes are numbers of 32 bits in Java.
+_MOST_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +49,11 @@ class IndexedColumn:
     index: str
     parameters: dict[str, str] = field(default_factory=dict)
 
-    def writer(self) -> BloomWriter | BitmapWriter:
+    def writer(self) -> BloomWriter | BitmapWriter | RangeBitmapWriter:
         """A new writer of the index."""
         assert isinstance(self.type, Atomic)
+        if self.index == range_bitmap.NAME:
+            return RangeBitmapWriter(self.type, self._chunk_bytes(self.type))
         if self.index == bitmap.NAME:
             return BitmapWriter(self.type, self._block_bytes())
         return BloomWriter(self.type, *self._bloom())
@@ -63,7 +73,10 @@ class IndexedColumn:
                 raise InvalidError(
                     f"option 'file-index.{self.index}.{self.name}.{parameter}': expected one of {expected}"
                 )
-        if self.index == bitmap.NAME:
+        if self.index == range_bitmap.NAME:
+            assert isinstance(self.type, Atomic)
+            self._chunk_bytes(self.type)
+        elif self.index == bitmap.NAME:
             self._block_bytes()
         else:
             self._bloom()
@@ -75,14 +88,24 @@ class IndexedColumn:
                 f"option 'file-index.{self.index}.{self.name}.version': expected 2, the version that is written, "
                 f"found {version}"
             )
-        given = self.parameters.get("index-block-size")
+        return self._size("index-block-size", bitmap.DEFAULT_BLOCK_BYTES, POSITIVE_SIZE)
+
+    def _chunk_bytes(self, data_type: Atomic) -> int:
+        return self._size("chunk-size", default_chunk_bytes(data_type), SIZE)
+
+    def _size(self, parameter: str, default: int, kind: Kind[int]) -> int:
+        given = self.parameters.get(parameter)
         try:
-            return bitmap.DEFAULT_BLOCK_BYTES if given is None else POSITIVE_SIZE.convert(given)
+            found = default if given is None else kind.convert(given)
         except NotAValueError as error:
             raise InvalidError(
-                f"option 'file-index.{self.index}.{self.name}.index-block-size': expected {POSITIVE_SIZE.expected}, "
-                f"found {given!r}"
+                f"option 'file-index.{self.index}.{self.name}.{parameter}': expected {kind.expected}, found {given!r}"
             ) from error
+        if found > _MOST_BYTES:
+            raise InvalidError(
+                f"option 'file-index.{self.index}.{self.name}.{parameter}': expected at most {_MOST_BYTES} bytes, found {given!r}"
+            )
+        return found
 
     def _bloom(self) -> tuple[int, float]:
         prefix = f"option 'file-index.{self.index}.{self.name}"
@@ -139,6 +162,11 @@ def indexed_columns(options: TableOptions, fields: Sequence[Field]) -> tuple[Ind
 def has_file_indexes(options: TableOptions) -> bool:
     """Whether files of the table may have indexes."""
     return any(key.startswith("file-index.") and key.endswith(f".{_COLUMNS}") for key in options.raw)
+
+
+def ranged_columns(options: TableOptions) -> set[str]:
+    """The columns whose values files may have in order."""
+    return {name for index, name in _columns(options) if index == range_bitmap.NAME}
 
 
 def _columns(options: TableOptions) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
     TINYINT … BIGINT      the number               TIMESTAMP(0..3)   milliseconds since 1970
     DATE, TIME            days, milliseconds       TIMESTAMP(4..9)   microseconds since 1970, rounded down
     FLOAT, DOUBLE         the bits, one NaN        CHAR … VARBINARY  the bytes
+    DECIMAL(..18)         the unscaled number
 
 A floating-point zero has two of them, though its values are equal: what is looked for has to be looked for as both.
 """
@@ -38,7 +39,9 @@ def index_numbers(values: pa.Array, data_type: Atomic) -> Numbers:
     if kind is Kind.BOOLEAN:
         values = values.cast(pa.int8())
     if kind in FLOATS:
-        return _bits(values.to_numpy(zero_copy_only=False))
+        return float_bits(values.to_numpy(zero_copy_only=False))
+    if kind is Kind.DECIMAL:
+        return _unscaled(values)
     if kind in TIMESTAMPS:
         unit = "ms" if data_type.precision <= _MILLIS_PRECISION else "us"
         return _in_unit(values, unit)
@@ -55,6 +58,14 @@ def index_bytes(values: pa.Array) -> pa.Array:
     return values.cast(pa.binary())
 
 
+def java_order(numbers: Numbers, data_type: Atomic) -> Numbers:
+    """Numbers that compare as Java compares the values of these: floating-point numbers by sign and size, NaN above all."""
+    if data_type.kind not in FLOATS:
+        return numbers
+    lowest = np.int64(-(2**31) if data_type.kind is Kind.FLOAT else -(2**63))
+    return np.where(numbers >= 0, numbers, lowest - (numbers + 1))
+
+
 def looked_for(value: pa.Scalar) -> pa.Array:
     """The values that equal one and may be indexed apart from it."""
     if pa.types.is_floating(value.type) and value.as_py() == 0.0:
@@ -66,6 +77,15 @@ def _alone(value: pa.Scalar) -> pa.Array:
     return pa.array([value.cast(pa.timestamp(value.type.unit)).value], pa.int64()).cast(value.type)
 
 
+def _unscaled(values: pa.Array) -> Numbers:
+    """The lower halves of 128 bits, which hold all of 18 digits."""
+    if not len(values):
+        return np.empty(0, np.int64)
+    halves = np.frombuffer(values.buffers()[1], np.int64, 2 * len(values), 16 * values.offset)
+    numbers: Numbers = halves[::2].copy()
+    return numbers
+
+
 def _in_unit(values: pa.Array, unit: str) -> Numbers:
     per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
     numbers: Numbers = values.cast(pa.int64()).to_numpy()
@@ -73,7 +93,7 @@ def _in_unit(values: pa.Array, unit: str) -> Numbers:
     return numbers * (want // have) if want >= have else numbers // (have // want)
 
 
-def _bits(values: NDArray[Any]) -> Numbers:
+def float_bits(values: NDArray[Any]) -> Numbers:
     """The bits of floating-point numbers as Java's `floatToIntBits` gives them, of 32 bits with their sign extended."""
     bits = values.view(np.int32 if values.dtype == np.float32 else np.int64).astype(np.int64)
     nans = np.isnan(values)
