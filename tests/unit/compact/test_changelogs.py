@@ -107,6 +107,30 @@ def test_updates_that_change_nothing(lake: Lake, ignored: dict[str, str], count:
     assert newest(table).changelog_record_count == (count or None)
 
 
+@pytest.mark.parametrize(
+    ("options", "kinds", "rows", "expected"),
+    [
+        ({"merge-engine": "aggregation", "remove": "true"}, ["-D", "+I"], [(1, 0), (1, 3)], 3),
+        ({"merge-engine": "partial-update", "sequence.field": "w"}, ["+I", "+I"], [(2, 9), (4, None)], 5),
+    ],
+)
+def test_rows_of_several_writes_are_folded_with_the_old_one(
+    lake: Lake, options: dict[str, str], kinds: list[str], rows: list[tuple[int, int | None]], expected: int
+) -> None:
+    """A deletion removes the old row before another one comes; a row may be older than the stored one."""
+    if options.pop("remove", None):
+        options |= {"fields.v.aggregate-function": "sum", "aggregation.remove-record-on-delete": "true"}
+    table = make(lake, "lookup", write_only="true", **options)
+    table.write([{"id": 1, "v": 5, "w": 3}])
+    table.compact()
+    before = newest(table).id
+    for (w, v), kind in zip(rows, kinds, strict=True):
+        table.write([{"id": 1, "v": v, "w": w}], kinds=[kind])
+    table.compact()
+    assert [row["v"] for row in table.scan().to_arrow().to_pylist()] == [expected]
+    assert told(table, before) == [("-U", 1, 5), ("+U", 1, expected)]
+
+
 def test_a_full_compaction_tells_of_all_writes_before_it(lake: Lake) -> None:
     options = {"full-compaction.delta-commits": "3", "changelog-producer": "full-compaction", "bucket": "2"}
     table = lake.create_table("d.t", COLUMNS, primary_key=["id"], options=options)

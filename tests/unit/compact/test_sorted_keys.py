@@ -17,6 +17,8 @@ CASES: dict[str, tuple[list[str], list[tuple[Any, ...]], list[tuple[Any, ...]]]]
     "several": (["INT", "SMALLINT"], [(-1, 2), (-1, 3), (4, -4)], [(-1, 3), (4, -5), (4, -4)]),
     "wide": (["BIGINT", "BIGINT"], [(1, -2), (1, 3), (2, 0)], [(1, -2), (2, -1)]),
     "text": (["STRING"], [("",), ("a",), ("a\0",), ("b",)], [("a",), ("ab",), ("b",)]),
+    "texts that are as long as others of their batch": (["STRING"], [("b",)], [("aa",), ("ab",), ("bb",)]),
+    "bytes in front": (["BYTES", "TINYINT"], [(b"", 1), (b"", 3)], [(b"a", 0), (b"b", 1)]),
     "double": (["DOUBLE"], [(-0.0,), (0.0,), (float("nan"),)], [(0.0,), (float("nan"),)]),
     "empty": (["INT"], [], [(1,)]),
 }

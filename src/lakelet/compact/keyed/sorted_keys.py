@@ -1,7 +1,7 @@
 """Keys of rows in key order, searched for in one another.
 
 Keys are compared as bytes that sort like them (`lsm.key_bytes`). Up to eight of them are a number, which is found by bisection;
-longer ones are hashed.
+longer ones are hashed, and so are those of texts and bytes, of which numbers of several batches would not sort alike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.lsm.key_bytes import encode_key_bytes
-from lakelet.model.types import Field
+from lakelet.model.types import BINARIES, STRINGS, Atomic, Field
 
 _WIDTH = 8
 
@@ -31,7 +31,8 @@ class SortedKeys:
     def of(rows: pa.RecordBatch, fields: Sequence[Field]) -> SortedKeys:
         """The keys of rows."""
         encoded = encode_key_bytes([rows.column(field.name) for field in fields], [field.type for field in fields])
-        return SortedKeys(encoded, _numbers(encoded))
+        varies = any(isinstance(field.type, Atomic) and field.type.kind in (*STRINGS, *BINARIES) for field in fields)
+        return SortedKeys(encoded, None if varies else _numbers(encoded))
 
     def __len__(self) -> int:
         return len(self.encoded)

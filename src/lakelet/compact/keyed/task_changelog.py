@@ -5,6 +5,8 @@
     ────────────────────────────────────────────
     changelog                        -U k1  +U k1'  +I k3  -D k5
 
+Where the merge engine folds and several files rise, the row after is that of all files together, which are read once more.
+
 The state that the changelog has told of is that of the files on the reported level and above, whether this compaction rewrites
 them or not (`lsm.changelog_producer`). So what a task tells of depends on the rows alone, not on how they are rewritten. As in
 Java an update is told of also where it changes no value, unless `changelog-producer.row-deduplicate` says otherwise.
@@ -101,11 +103,23 @@ class TaskChangelog:
     def _changes(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
         """The changes in key order, the row before an update in front of the row after it."""
         stored = self._stored(rising, known)
+        together = _SoughtRows(self._rows([*rising, *known]), self._keys) if self._folds_more(rising, known) else None
         for batch in self._rows(rising):
             keys = self._keys(batch)
-            changes = self._compared(keys, stored.of(keys, batch), batch)
+            before = stored.of(keys, batch)
+            if together is not None:
+                after = together.of(keys, batch)
+            else:
+                after = batch if before is None else self._merged(before, batch)
+            changes = self._compared(keys, before, batch.slice(0, 0) if after is None else after)
             if changes.num_rows:
                 yield changes
+
+    def _folds_more(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> bool:
+        """Whether a key may have more than a row on either side and they are folded: a delete among them, a row that takes a
+        value back or one that an older `sequence.field` puts in front of stored ones has to meet them all, one by one."""
+        folds = not isinstance(MergeSpec.of(self.schema).engine, SelectEngine)
+        return folds and bool(known) and (len(rising) > 1 or len({file.level for file in known}) > 1)
 
     def _stored(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> _StoredRows:
         """The rows of the known files: looked up where that costs less than reading them."""
@@ -116,8 +130,7 @@ class TaskChangelog:
             )
         return _SoughtRows(self._rows(known), self._keys)
 
-    def _compared(self, keys: SortedKeys, before: pa.RecordBatch | None, coming: pa.RecordBatch) -> pa.RecordBatch:
-        after = coming if before is None else self._merged(before, coming)
+    def _compared(self, keys: SortedKeys, before: pa.RecordBatch | None, after: pa.RecordBatch) -> pa.RecordBatch:
         old = _by_key(keys, self._keys, before)
         new = _by_key(keys, self._keys, after)
         was, is_there = old >= 0, new >= 0
