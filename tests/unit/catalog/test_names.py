@@ -67,7 +67,7 @@ def test_what_is_not_there_is_answered_with_what_is_alike(names: LakeNames, name
 def test_a_table_of_another_database_is_suggested_where_no_database_is_named(names: LakeNames) -> None:
     names.lake.create_database("default")
     names.lake.create_table("default.others", [("id", "INT")])
-    with pytest.raises(NotFoundError, match="there are Shop.Orders"):
+    with pytest.raises(NotFoundError, match=r"there are Shop\.Orders"):
         names.open(TableName("default", "orders"))
     with pytest.raises(NotFoundError, match="did you mean others"):
         names.open(TableName("default", "other"))
