@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ Converter = Callable[[Any], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Decimals of up to 15 digits are apart as doubles.
 _DIGITS = 10**15
+# More digits than a DECIMAL has.
+_WIDE = Context(prec=76)
+# Python leaves out what is finer than microseconds.
+_FINER = re.compile(r"[.,]\d{6}0*[1-9]")
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32}
 
 
@@ -160,7 +165,7 @@ def _to_decimal(value: Any, data_type: Atomic) -> Decimal:
         value, is_double = int(value), False
     try:
         number = Decimal(str(value))
-        exact = number.quantize(Decimal(1).scaleb(-data_type.scale))
+        exact = number.quantize(Decimal(1).scaleb(-data_type.scale), context=_WIDE)
     except InvalidOperation:
         raise MisfitError from None
     if not number.is_finite() or exact != number or exact.adjusted() >= data_type.precision - data_type.scale:
@@ -198,7 +203,7 @@ def _to_date(value: Any) -> date:
 
 def _to_time(value: Any, precision: int) -> time:
     try:
-        found = value if isinstance(value, time) else time.fromisoformat(_to_text(value))
+        found = value if isinstance(value, time) else time.fromisoformat(_no_nanoseconds(value))
     except ValueError:
         raise MisfitError from None
     # Milliseconds are the finest that is stored.
@@ -209,12 +214,19 @@ def _to_time(value: Any, precision: int) -> time:
 
 def _to_local(value: Any) -> datetime:
     try:
-        found = _whole(value) if isinstance(value, datetime) else datetime.fromisoformat(_to_text(value))
+        found = _whole(value) if isinstance(value, datetime) else datetime.fromisoformat(_no_nanoseconds(value))
     except ValueError:
         raise MisfitError from None
     if found.tzinfo is not None:
         raise MisfitError
     return found
+
+
+def _no_nanoseconds(value: Any) -> str:
+    text = _to_text(value)
+    if _FINER.search(text):
+        raise MisfitError
+    return text
 
 
 def _no_finer(value: datetime, precision: int) -> datetime:

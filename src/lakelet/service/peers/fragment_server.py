@@ -27,7 +27,11 @@ class FragmentServer:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._threads = ThreadPoolExecutor(service.settings.query_running * _THREADS_PER_QUERY, "lakelet-fragments")
+        running = service.settings.query_running
+        # Fragments wait for their turns in threads of the first kind. Those that have one read their further rows in the second,
+        # where nobody waits: else all threads could wait for turns that end in none of them.
+        self._starting = ThreadPoolExecutor(running * _THREADS_PER_QUERY, "lakelet-fragments")
+        self._reading = ThreadPoolExecutor(running, "lakelet-fragment-rows")
 
     async def run(self, message: Any) -> AsyncGenerator[Any]:
         """The rows of a fragment as messages. Whoever closes this ends it."""
@@ -37,34 +41,37 @@ class FragmentServer:
         )
 
         engine = await self._service.started_engine()
-        opening = self._in_thread(fragment_of, message, self._service.tables)
+        opening = self._in_thread(self._starting, fragment_of, message, self._service.tables)
         async for still in _until_done(opening):
             yield still
         running = engine.fragments.prepare(opening.result(), message.seconds)
         batches = running.batches()
+        threads = self._starting
         reading: asyncio.Future[pa.RecordBatch | None] | None = None
         try:
             while True:
-                reading = self._in_thread(next, batches, None)
+                reading = self._in_thread(threads, next, batches, None)
                 async for still in _until_done(reading):
                     yield still
                 batch = reading.result()
                 if batch is None:
                     return
+                threads = self._reading
                 yield batch_message(batch)
         finally:
             running.cancel()
             if reading is not None and not reading.done():
                 await asyncio.wait({reading})
-            await self._in_thread(_close, batches)
+            await self._in_thread(self._reading, _close, batches)
 
     def close(self) -> None:
         """Run no more."""
-        self._threads.shutdown(wait=False)
+        self._starting.shutdown(wait=False)
+        self._reading.shutdown(wait=False)
 
-    def _in_thread(self, function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    def _in_thread(self, threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         try:
-            return asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+            return asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
         except RuntimeError as error:
             raise UnavailableError("the node is stopping") from error
 

@@ -12,6 +12,7 @@ one node: the result of the two must be that of the query, whatever the shares a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from lakelet.sql.distribution.tree_nodes import (
     integer_of,
     named,
     part_name,
+    references_in,
     select_tree,
     subquery,
     table,
@@ -33,6 +35,8 @@ from lakelet.sql.query.parse_tree import Node, only_select
 
 # The name of the rows of all workers in the combining query.
 PARTIALS = "lakelet_partials"
+# Names that the two queries use themselves.
+_OWN_NAMES = re.compile(r"lakelet_(c\d+|parts?|partials)", re.IGNORECASE)
 _KNOWN = frozenset(
     (
         *("type", "modifiers", "cte_map", "select_list", "from_table", "where_clause", "aggregate_handling"),
@@ -91,6 +95,10 @@ def split_query(tree: Node, columns: Mapping[str, Sequence[str]], names: Sequenc
     select = only_select(tree)
     if select is None or not splittable_tables(tree):
         return None
+    if any(
+        _OWN_NAMES.fullmatch(one) for one in (*names, *columns, *(name for each in columns.values() for name in each))
+    ):
+        return None
     known = Columns(columns)
     try:
         splittable(select["from_table"], known)
@@ -138,6 +146,8 @@ class _Splitter:
     # ------------------------------------------------------------------ rows
 
     def _plain(self) -> SplitQuery:
+        for order in self._modifiers.orders:
+            self._check_sorted_names(order["expression"])
         for item in self._items:
             if item.get("class") == "STAR":
                 if set(item) - _STAR:
@@ -186,6 +196,20 @@ class _Splitter:
         hidden.append(named(expression, ""))
         return column(part_name(len(self._names) + len(hidden) - 1))
 
+    def _check_sorted_names(self, expression: Node) -> None:
+        """NotSplitError where rows are sorted by a name that is also that of another column of the result: `n.id` is named `id`,
+        and hides the `id` of a join with USING."""
+        for reference in references_in(expression):
+            name = str(reference["column_names"][-1]).lower()
+            if len(reference["column_names"]) > 1 or name in self._aliases:
+                continue
+            meant = self._columns.resolved(reference)
+            for item in self._items:
+                is_star = item.get("class") == "STAR" and not meant[0]
+                is_named = item.get("class") == "COLUMN_REF" and str(item["column_names"][-1]).lower() == name
+                if is_star or (is_named and not item.get("alias") and self._columns.resolved(item) != meant):
+                    raise NotSplitError
+
     def _alias_place(self, expression: Node) -> int | None:
         names = expression.get("column_names", ())
         if expression.get("class") == "COLUMN_REF" and len(names) == 1:
@@ -197,6 +221,8 @@ class _Splitter:
     def _grouped(self) -> SplitQuery:
         if len(self._names) != len(self._items):
             raise NotSplitError
+        for order in self._modifiers.orders:
+            self._check_sorted_names(order["expression"])
         groups = self._groups()
         parts = AggregateParts(groups, self._columns)
         items = [named(parts.combined(item), name) for item, name in zip(self._items, self._names, strict=True)]

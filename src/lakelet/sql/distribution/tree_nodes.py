@@ -100,6 +100,17 @@ def subquery(tree: Node, alias: str, columns: Sequence[str]) -> Node:
     }
 
 
+def references_in(node: object) -> list[Node]:
+    """The references to columns in an expression."""
+    if isinstance(node, list):
+        return [found for one in node for found in references_in(one)]
+    if not isinstance(node, dict):
+        return []
+    if node.get("class") == "COLUMN_REF":
+        return [node]
+    return [found for key, value in node.items() if key != "literal" for found in references_in(value)]
+
+
 def canonical(node: Node, columns: Columns) -> str:
     """A text that is the same for expressions that are written alike, whatever their places, aliases and letters of names."""
     return json.dumps(_plain(node, columns), sort_keys=True)

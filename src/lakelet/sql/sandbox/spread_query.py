@@ -119,7 +119,9 @@ def _chosen(query: SandboxedQuery, spread: Spread) -> _Chosen | None:
 
 
 def _can_travel(table: SandboxTable) -> bool:
-    """Whether another node can read a share of a table."""
+    """Whether another node can read a share of a table, whose name is not that of the rows of all."""
+    if table.name.lower() == PARTIALS:
+        return False
     return table.scan.fallback is None and (not table.has_buffered_rows or table.is_overlaid)
 
 

@@ -13,6 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelet.model.types import Atomic, Kind
+from lakelet.service.ingest.payload_growth import MisfitError
+from lakelet.service.ingest.payload_values import converter_of
 from tests.unit.service.served_lake import MORNING, ServedLake
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
@@ -116,6 +119,28 @@ def test_declared_columns_take_what_arrow_and_json_have(tmp_path: Path) -> None:
         (same,) = served.payloads("t", "k0")
         assert found == same
         assert {**found, "single": 0.1} == sent
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("123456789012345678901234567890.12345678"), "-999999999999999999999999999999.99999999", 10**29]
+)
+def test_a_decimal_has_all_its_digits(value: object) -> None:
+    assert converter_of(Atomic(Kind.DECIMAL, 38, 8), takes_large=True)(value) == Decimal(str(value))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Kind.TIMESTAMP, "2026-01-31T10:00:00.1234567"),
+        (Kind.TIMESTAMP, "2026-01-31T10:00:00,00000000001"),
+        (Kind.TIME, "10:00:00.1230009"),
+    ],
+)
+def test_what_is_finer_than_microseconds_does_not_fit(kind: Kind, text: str) -> None:
+    convert = converter_of(Atomic(kind, 9), takes_large=True)
+    with pytest.raises(MisfitError):
+        convert(text)
+    assert convert("2026-01-31T10:00:00.123000000"[0 if kind is Kind.TIMESTAMP else 11 :]).microsecond == 123_000
 
 
 @pytest.mark.parametrize(

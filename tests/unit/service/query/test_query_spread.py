@@ -81,6 +81,10 @@ def filled(served: ServedLake) -> None:
                 table.writer.flush()
     assert cities.writer is not None
     cities.writer.delete({"name": "Köln"})
+    partials = served.add("CREATE TABLE lakelet_partials (id BIGINT NOT NULL, kind INT)", "lakelet_partials")
+    assert partials.writer is not None
+    partials.writer.put_many([{"id": number, "kind": number % 2} for number in range(9)])
+    partials.writer.flush()
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +221,25 @@ def test_such_queries_run_on_one_node(
 ) -> None:
     engine, workers = spread
     assert answer(engine, sql).num_rows == answer(alone, sql).num_rows
+    assert not workers.asked
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) AS lakelet_c0, kind FROM sales GROUP BY kind ORDER BY kind",
+        "SELECT id AS LAKELET_C1, -id AS other FROM sales ORDER BY other",
+        "SELECT kind, count(*) FROM lakelet_partials GROUP BY kind ORDER BY 1",
+        "SELECT CAST(kind AS TINYINT) AS k FROM lakelet_partials x ORDER BY 1",
+        "SELECT u.dt FROM sales s LEFT JOIN users u USING (dt) ORDER BY dt NULLS FIRST",
+        "SELECT u.* EXCLUDE (id, timestamp, payload) FROM sales s LEFT JOIN users u USING (dt) ORDER BY dt NULLS FIRST",
+    ],
+)
+def test_names_that_hide_others_stay_on_one_node(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str
+) -> None:
+    engine, workers = spread
+    assert same(answer(engine, sql), answer(alone, sql), is_ordered=True)
     assert not workers.asked
 
 
