@@ -32,6 +32,7 @@ from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
 from lakelet.service.access.access import is_loopback
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.peers.absent_nodes import AbsentNodes
+from lakelet.service.peers.left_keys import LeftKeys
 from lakelet.service.peers.peer_access import PeerAccess, read_secret
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
 from lakelet.service.peers.shared_limits import SharedLimits
@@ -165,6 +166,7 @@ class ClusterMember:
             _LOG.error("node %s leaves with rows that are not committed, in %s", id, ", ".join(left))
             return
         try:
+            LeftKeys(self._markers.store, self._service.clock).leave(id, self._settings.wal_folder)
             self._markers.remove(id)
         except LakeletError as error:
             _LOG.error("node %s has committed all rows, and its marker stays: %s", id, error)

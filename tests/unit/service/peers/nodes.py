@@ -19,7 +19,7 @@ from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.ingest.record import record_of
 from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.peer_access import PeerAccess
-from lakelet.service.peers.peers import Peers
+from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
 from lakelet.service.peers.shared_tables import SharedTables
 from lakelet.service.query.query_engine import QueryRequest
 from lakelet.service.service import Service
@@ -128,7 +128,7 @@ async def cluster(
             service.join(shared)
             server = GrpcServer(service, Access(None), peer_access=access)
             port = await server.start("127.0.0.1", 0)
-            town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}")
+            town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}", protocol=PEER_PROTOCOL)
             await service.start()
             stack.push_async_callback(peers.close)
             stack.push_async_callback(server.stop, 0)
