@@ -15,6 +15,7 @@ import grpc
 from lakelet import __version__
 from lakelet.cluster.cluster_keys import ClusterKeys
 from lakelet.cluster.cluster_node import ClusterNode, Role
+from lakelet.cluster.left_keys import LeftKeys
 from lakelet.cluster.membership import Membership
 from lakelet.cluster.node_identity import NodeFolder
 from lakelet.cluster.node_markers import MarkedNode, NodeMarkers
@@ -32,7 +33,6 @@ from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
 from lakelet.service.access.access import is_loopback
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.peers.absent_nodes import AbsentNodes
-from lakelet.service.peers.left_keys import LeftKeys
 from lakelet.service.peers.peer_access import PeerAccess, read_secret
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
 from lakelet.service.peers.shared_limits import SharedLimits

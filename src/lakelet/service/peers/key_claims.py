@@ -90,8 +90,14 @@ class KeyClaims:
         # A request that is given up is written all the same: until it is, other nodes are told of it.
         task = asyncio.get_running_loop().create_task(self._written(table, key, write))
         self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
+        task.add_done_callback(self._end)
         return await asyncio.shield(task)
+
+    def _end(self, task: asyncio.Task[WriteResult]) -> None:
+        self._writes.discard(task)
+        if not task.cancelled():
+            # Taken, for the one that waits for it may have given up.
+            task.exception()
 
     async def answers(self, request: Any) -> Any:
         """What this node knows of requests that another one is about to write."""
@@ -173,8 +179,8 @@ class KeyClaims:
         kept = (await self._keeper.kept_keys(table, [name])).get(name)
         if kept is None and not await self._keeper.has_primary_key(table):
             raise OutcomeUnknownError(
-                f"idempotency key {key.shown!r}: {'; '.join(problems)}: the request may be written there or not, nothing of it was "
-                "written here"
+                f"idempotency key {key.shown!r}: {'; '.join(problems)}: the request may be written there or not, nothing of it "
+                "was written here"
             )
         return kept
 
@@ -209,6 +215,7 @@ class KeyClaims:
         found = [_Found() for _ in places]
         if (unsettled := self._members.unsettled()) is not None:
             problems.append(unsettled)
+        answered = {self._members.node.id}
         if self._peers.are_there:
             made = message_class("lakelet.peer.v1.KeyClaim")
             request = message_class("lakelet.peer.v1.ClaimKeysRequest")(
@@ -216,33 +223,34 @@ class KeyClaims:
                 epoch=self._members.epoch,
                 claims=[made(table=table, name=name) for table, name in places],
             )
-            asked = {node.id for node in self._members.nodes()}
             responses, missing = await self._peers.claim_keys(request)
+            answered |= responses.keys()
             problems += missing
-            problems += await self._not_asked(asked, responses)
-            for response in responses:
+            problems += await self._not_known(list(responses.values()))
+            for response in responses.values():
                 for one, answer in zip(found, response.answers, strict=True):
                     _add(one, answer)
         # After live nodes were asked: one that was dropped from the view meanwhile is found here.
         problems += await self._keeper.problems(list({table for table, _ in places}))
+        # Nodes that have come, or come back, meanwhile are asked, too: they are no longer absent.
+        is_again = not problems and any(node.id not in answered for node in self._members.nodes())
         for place, one in zip(places, found, strict=True):
+            one.is_busy |= is_again
             one.problems = (*problems, *one.problems)
             if one.kept is not None:
                 one.kept = WalKey(place[1], one.kept.time_ms, one.kept.note)
         return found
 
-    async def _not_asked(self, asked: set[str], responses: Sequence[Any]) -> list[str]:
-        """The nodes that others know of under a newer ring, and this one did not ask."""
-        newer = [one for one in responses if one.epoch > self._members.epoch]
-        if not {id for one in newer for id in one.nodes} - asked:
+    async def _not_known(self, responses: Sequence[Any]) -> list[str]:
+        """The nodes that others know of under a newer ring, and this one does not, also after a look at the registry."""
+        if not self._unknown(responses):
             return []
         await self._members.refresh()
-        live = {node.id for node in self._members.nodes()}
-        return [
-            f"node {id} is new and was not asked"
-            for id in sorted({id for one in newer for id in one.nodes} - asked)
-            if id in live or any(one.epoch > self._members.epoch and id in one.nodes for one in newer)
-        ]
+        return [f"node {id}, which other nodes know, is not known here" for id in self._unknown(responses)]
+
+    def _unknown(self, responses: Sequence[Any]) -> list[str]:
+        epoch, live = self._members.epoch, {node.id for node in self._members.nodes()}
+        return sorted({id for one in responses if one.epoch > epoch for id in one.nodes} - live)
 
 
 def _add(found: _Found, answer: Any) -> None:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lakelet.cluster.left_keys import LeftKeys
 from lakelet.cluster.membership import Membership
 from lakelet.errors import LakeletError, NotFoundError
 from lakelet.format.wal.wal_group import WalKey
 from lakelet.service.peers.absent_nodes import AbsentNodes
-from lakelet.service.peers.left_keys import LeftKeys
 
 if TYPE_CHECKING:
     from lakelet.service.service import Service

@@ -119,14 +119,16 @@ class Peers:
         except NotSentError:
             return None
 
-    async def claim_keys(self, request: Any) -> tuple[list[Any], tuple[str, ...]]:
-        """What all other nodes know of requests with keys, and why some did not answer."""
+    async def claim_keys(self, request: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """What all other nodes know of requests with keys, by their ids, and why some did not answer."""
 
-        async def ask(node: ClusterNode) -> Any:
+        async def ask(node: ClusterNode) -> tuple[str, Any]:
             call = self._stub(node, "ClaimKeys", "ClaimKeysResponse")
-            return await call(request, timeout=min(self._seconds, _CLAIM_SECONDS), metadata=self._metadata())
+            seconds = min(self._seconds, _CLAIM_SECONDS)
+            return node.id, await call(request, timeout=seconds, metadata=self._metadata())
 
-        return await self._ask_all(ask)
+        answers, missing = await self._ask_all(ask)
+        return dict(answers), missing
 
     async def exchange_clocks(self) -> None:
         """Learn the clocks of all other nodes, and tell them this one's. Before a write that is ordered here, so that it wins

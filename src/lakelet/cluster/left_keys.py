@@ -1,18 +1,17 @@
 """Idempotency keys that nodes leave behind in the warehouse when they end, for those that are there afterwards.
 
-    service/keys/{folder of the table's logs}@{node}@{time in ms}@{part}      MessagePack: [[name, time_ms, note], …]
+    service/keys/{folder of the table's logs}@{node}@{time in ms}@{part}    JSON: [[name, time_ms, note], …], bytes in hexadecimal
 
-A node writes them when all its rows are committed and before it leaves, in parts of bounded size. Who has not seen them takes them
-into its own log folder. They are deleted when the last of their keys has not been valid for a day.
+A node writes them when all its rows are committed and before it leaves, in parts of bounded size. Who has not seen them takes
+them into its own log folder. They are deleted when the last of their keys has not been valid for a day.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
-
-import msgspec
 
 from lakelet.clock import Clock
 from lakelet.errors import CorruptionError, NotFoundError
@@ -22,7 +21,6 @@ from lakelet.realtime.wal.leftover_logs import logs_root
 from lakelet.storage.store import ObjectStore
 
 _FOLDER = "service/keys"
-_DECODER = msgspec.msgpack.Decoder(list[tuple[bytes, int, bytes]])
 
 
 class LeftKeys:
@@ -45,7 +43,7 @@ class LeftKeys:
             file = KeyFile(os.path.join(root, folder))
             try:
                 for number, keys in enumerate(file.valid(now_ms)):
-                    data = msgspec.msgpack.encode([(key.name, key.time_ms, key.note) for key in keys])
+                    data = json.dumps([(key.name.hex(), key.time_ms, key.note.hex()) for key in keys]).encode()
                     self._store.put(f"{_FOLDER}/{folder}@{node}@{now_ms}@{number}", data)
             finally:
                 file.close()
@@ -69,9 +67,10 @@ class LeftKeys:
 
     def _read(self, path: str) -> list[WalKey] | None:
         try:
-            return [WalKey(*one) for one in _DECODER.decode(self._store.get(path))]
+            found = json.loads(self._store.get(path))
+            return [WalKey(bytes.fromhex(name), int(time_ms), bytes.fromhex(note)) for name, time_ms, note in found]
         except NotFoundError:
             # Another node has deleted it meanwhile, for it is old.
             return None
-        except msgspec.MsgspecError as error:
+        except (ValueError, TypeError) as error:
             raise CorruptionError(f"{path}: expected keys of requests, found: {error}") from None
