@@ -131,6 +131,8 @@ class Node:
         await self.service.in_thread(NodeMarkers(self._store).remove, self.name)
         self.town.nodes.pop(self.name, None)
         self.town.epoch += 1
+        for one in self.town.absent:
+            await self.service.in_thread(one.look)
         await self.server.stop(0)
 
     @property
