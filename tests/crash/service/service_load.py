@@ -4,7 +4,8 @@
 
 A request that was not answered is sent again to a table with a primary key, where that changes nothing. To an append table it is
 not, unless it has an idempotency key and there are other nodes: these get it until one acknowledges it. Without a key its rows
-may be there once or not at all, and other rows are sent in their place. Refusals (429, 503 with `nothing_done`) have done nothing: they are sent again. An answer with a warning may lack the rows of a node that is away: nobody looks at it.
+may be there once or not at all, and other rows are sent in their place. Refusals (429, 503 with `nothing_done`) have done
+nothing: they are sent again. An answer with a warning may lack the rows of a node that is away: nobody looks at it.
 Each thread has keys of its own, so that it knows which value of a key is the newest.
 """
 
