@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from lakelet.cli.output.output import Output, console
 from lakelet.cli.output.progress import spinner, watched
+from lakelet.cluster.left_keys import LeftKeys
 from lakelet.cluster.node_identity import stopped_node
 from lakelet.cluster.node_markers import NodeMarkers
 from lakelet.compact.progress import CompactionProgress, Progress
@@ -105,6 +106,7 @@ def _unmark_node(table: Table, output: Output, wal_folder: str | None) -> None:
         if left:
             output.values(f"rows of node {node} are left", {"logs": len(left), "first": left[0]})
         elif node in markers.ids():
+            LeftKeys(table.home.store, table.home.clock).leave(node, wal_folder)
             markers.remove(node)
             output.values(f"all rows of node {node} are committed", {})
 

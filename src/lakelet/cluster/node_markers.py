@@ -33,26 +33,26 @@ class NodeMarkers:
     """The markers of a warehouse; for threads."""
 
     def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+        self.store = store
 
     def put(self, node: MarkedNode) -> None:
         """Mark a node, durably."""
         text = json.dumps({"address": node.address, "since_ms": node.since_ms})
-        self._store.put(_path(node.id), text.encode())
+        self.store.put(_path(node.id), text.encode())
 
     def remove(self, id: str) -> None:
         """Delete the marker of a node, if there is one."""
-        self._store.delete([_path(id)])
+        self.store.delete([_path(id)])
 
     def ids(self) -> frozenset[str]:
         """The ids of all marked nodes."""
-        names = [one.path.rpartition("/")[2] for one in self._store.list_folder(_FOLDER).files]
+        names = [one.path.rpartition("/")[2] for one in self.store.list_folder(_FOLDER).files]
         return frozenset(name.removesuffix(_END) for name in names if name.endswith(_END))
 
     def read(self, id: str) -> MarkedNode:
         """What a marker says; one that cannot be read says that there is a node, and no more."""
         try:
-            found = json.loads(self._store.get(_path(id)))
+            found = json.loads(self.store.get(_path(id)))
             return MarkedNode(id, str(found["address"]), int(found["since_ms"]))
         except NotFoundError:
             return MarkedNode(id)

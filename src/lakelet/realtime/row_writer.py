@@ -134,6 +134,10 @@ class RowWriter:
         # After memory: names are kept in the file before their memtable is gone.
         return {**self._folder.keys.find([name for name in names if name not in found], now), **found}
 
+    def keep_keys(self, keys: Sequence[WalKey]) -> None:
+        """Keep names of writes that were made elsewhere, durably when it returns."""
+        self._folder.keys.keep(keys, self._home.clock.now_ms())
+
     def put_if_absent(self, row: Mapping[str, object]) -> bool:
         """Insert a row unless there is one with its key; whether it was inserted. No other call of this writer comes between the
         look and the insertion."""

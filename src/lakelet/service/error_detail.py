@@ -13,7 +13,7 @@ from lakelet.errors import InternalError, LakeletError
 _FAILED = 500
 _KINDS = {
     "commit-unknown": "whether it was done is unknown: look before you send it again",
-    "outcome-unknown": "the node that the record was sent to did not answer: it may be written or not",
+    "outcome-unknown": "a node that may have written it did not answer: send it again under its idempotency key",
     "corruption": "stored data is damaged or missing",
     "unavailable": "the service, or a store that it needs, does not answer now",
     "internal": "the service failed",

@@ -176,7 +176,8 @@ class Service:
         self._check_running()
         await self.know(request.table)
         unit = WriteUnit([request.record], unit_key(caller, request.idempotency_key))
-        return await self.ingest.write(request.table, unit)
+        write = self.ingest.write if self.shared is None else self.shared.write_unit
+        return await write(request.table, unit)
 
     async def write_batch(self, request: BatchRequest, caller: Caller) -> WriteResult:
         """Write records of one table, all or none; with `partial` those that are valid."""
@@ -184,9 +185,8 @@ class Service:
         self._check_running()
         await self.know(request.table)
         key = unit_key(caller.name, request.idempotency_key)
-        if self.shared is None:
-            return await self.ingest.write_batch(request, key)
-        return await self.shared.in_order(request.table, lambda: self.ingest.write_batch(request, key))
+        write = self.ingest.write_batch if self.shared is None else self.shared.write_batch
+        return await write(request, key)
 
     async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
         """The records of an id as JSON values, those that are buffered included."""

@@ -44,6 +44,7 @@ def kill_nodes_and_check(
                 chance=chance,
                 reads=number == 0,
                 name=f"n{number}t",
+                others=[other for other in servers if other is not server],
             )
             for number, server in enumerate(servers)
         ]
@@ -68,6 +69,7 @@ def kill_nodes_and_check(
             loads[killed].up()
         for load in loads:
             load.join()
+        assert sum(load.resent for load in loads), "no request was sent again through another node"
         for server in servers:
             _check_counts(server, ledger)
         told = f"{ledger.acknowledged_rows} of {rows} rows were acknowledged"

@@ -3,8 +3,9 @@
     plan ── requests in random order ── some threads, each with connections of its own ── ledger: sent, acknowledged
 
 A request that was not answered is sent again to a table with a primary key, where that changes nothing. To an append table it is
-not: its rows may be there once or not at all, and other rows are sent in their place. Refusals (429, 503 with `nothing_done`)
-have done nothing: they are sent again. An answer with a warning may lack the rows of a node that is away: nobody looks at it.
+not, unless it has an idempotency key and there are other nodes: these get it until one acknowledges it. Without a key its rows
+may be there once or not at all, and other rows are sent in their place. Refusals (429, 503 with `nothing_done`) have done
+nothing: they are sent again. An answer with a warning may lack the rows of a node that is away: nobody looks at it.
 Each thread has keys of its own, so that it knows which value of a key is the newest.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import itertools
 import json
 import random
 import threading
@@ -144,12 +146,13 @@ class Connections:
             self._channel.close()
         self._rest = self._channel = None
 
-    def post(self, path: str, body: bytes, content_type: str = "application/json") -> bytes:
+    def post(self, path: str, body: bytes, content_type: str = "application/json", key: str = "") -> bytes:
         """The body of an answer of 200."""
+        headers = {"content-type": content_type, **({"idempotency-key": key} if key else {})}
         try:
             if self._rest is None:
                 self._rest = http.client.HTTPConnection(self._server.address, timeout=PATIENCE_SECONDS)
-            self._rest.request("POST", path, body, {"content-type": content_type})
+            self._rest.request("POST", path, body, headers)
             answer = self._rest.getresponse()
             data = answer.read()
         except (OSError, http.client.HTTPException) as error:
@@ -162,7 +165,7 @@ class Connections:
         assert answer.status in (200, 201), data
         return data
 
-    def call(self, service: str, method: str, request: Any, answer: str) -> Any:
+    def call(self, service: str, method: str, request: Any, answer: str, key: str = "") -> Any:
         """The answer of an RPC."""
         if self._channel is None:
             self._channel = grpc.insecure_channel(self._server.grpc_address)
@@ -171,7 +174,7 @@ class Connections:
                 f"/{service}/{method}",
                 request_serializer=lambda message: message.SerializeToString(),
                 response_deserializer=message_class(answer).FromString,
-            )(request, timeout=PATIENCE_SECONDS)
+            )(request, timeout=PATIENCE_SECONDS, metadata=(("idempotency-key", key),) if key else None)
         except grpc.RpcError as error:
             told = dict(error.trailing_metadata() or ())
             if "lakelet-nothing-done" in told or told.get("lakelet-code") == "overloaded":
@@ -185,22 +188,22 @@ class Connections:
             raise UnansweredError from error
 
 
-def send(connections: Connections, table: str, kind: str, rows: Sequence[Row]) -> None:
-    """Send rows in one request."""
+def send(connections: Connections, table: str, kind: str, rows: Sequence[Row], key: str = "") -> None:
+    """Send rows in one request, under an idempotency key where one is given."""
     batch = f"/v1/data/batch?table={table}"
     if kind == SINGLE:
-        connections.post("/v1/data", json.dumps({"table": table, **rows[0].record()}).encode())
+        connections.post("/v1/data", json.dumps({"table": table, **rows[0].record()}).encode(), key=key)
     elif kind == ARRAY:
-        connections.post(batch, json.dumps([row.record() for row in rows]).encode())
+        connections.post(batch, json.dumps([row.record() for row in rows]).encode(), key=key)
     elif kind == NDJSON:
         lines = b"\n".join(json.dumps(row.record()).encode() for row in rows)
-        connections.post(batch, lines, "application/x-ndjson")
+        connections.post(batch, lines, "application/x-ndjson", key)
     elif kind == ARROW:
-        connections.post(batch, _arrow(rows), _ARROW_TYPE)
+        connections.post(batch, _arrow(rows), _ARROW_TYPE, key)
     elif kind == RPC_SINGLE:
         request = message_class(f"{OLAP.rpartition('.')[0]}.WriteRequest")(table=table)
         _fill(request, rows[0])
-        connections.call(OLAP, "Write", request, f"{OLAP.rpartition('.')[0]}.WriteResponse")
+        connections.call(OLAP, "Write", request, f"{OLAP.rpartition('.')[0]}.WriteResponse", key)
     else:
         request = message_class(f"{LAKELET.rpartition('.')[0]}.WriteBatchRequest")(table=table)
         if kind == RPC_ARROW:
@@ -208,7 +211,7 @@ def send(connections: Connections, table: str, kind: str, rows: Sequence[Row]) -
         else:
             for row in rows:
                 _fill(request.records.add(), row)
-        connections.call(LAKELET, "WriteBatch", request, f"{LAKELET.rpartition('.')[0]}.WriteBatchResponse")
+        connections.call(LAKELET, "WriteBatch", request, f"{LAKELET.rpartition('.')[0]}.WriteBatchResponse", key)
 
 
 def _fill(message: Any, row: Row) -> None:
@@ -245,8 +248,12 @@ class Load:
         chance: random.Random,
         reads: bool = True,
         name: str = "t",
+        others: Sequence[LakeletServer] = (),
     ) -> None:
         self._server = server
+        # Where requests with a key are sent again.
+        self._others = others
+        self.resent = 0
         self._ledger = ledger
         plan = [kind for kind in KINDS for _ in range(round(rows * _SHARES[kind] / _SIZES[kind]))]
         chance.shuffle(plan)
@@ -303,6 +310,7 @@ class Load:
 
     def _run(self, name: str, chance: random.Random) -> None:
         connections, number = Connections(self._server), 0
+        others = [Connections(server) for server in self._others]
         try:
             while not self.problems:
                 with self._taking:
@@ -315,11 +323,34 @@ class Load:
                     # Rows of an append table that nobody answered for are followed by others.
                     rows = _rows(name, table, number, _SIZES[kind], chance)
                     number += len(rows)
-                    is_sent = self._send(connections, table, kind, rows)
+                    if table == EVENTS and others and chance.random() < 0.5:
+                        is_sent = self._send_keyed([connections, *others], kind, rows, f"{name}-{number}")
+                    else:
+                        is_sent = self._send(connections, table, kind, rows)
         except BaseException as problem:
             self.problems.append(problem)
         finally:
-            connections.close()
+            for one in (connections, *others):
+                one.close()
+
+    def _send_keyed(self, ways: Sequence[Connections], kind: str, rows: Sequence[Row], key: str) -> bool:
+        """Send rows of an append table under a key, through one node after the other until one acknowledges them."""
+        self._ledger.sending(EVENTS, rows)
+        for connections in itertools.cycle(ways):
+            if self.problems or self._ended.is_set():
+                return False
+            try:
+                send(connections, EVENTS, kind, rows, key)
+            except RefusedError:
+                self._ledger.refused += 1
+            except UnansweredError:
+                self._ledger.unanswered += 1
+                self.resent += 1
+            else:
+                self._ledger.acknowledge(EVENTS, rows)
+                return True
+            self._ended.wait(0.1)
+        return False
 
     def _send(self, connections: Connections, table: str, kind: str, rows: Sequence[Row]) -> bool:
         """Send rows, if need be more than once; whether they were acknowledged."""

@@ -38,6 +38,8 @@ WHERE excluded.time_ms > keys.time_ms
 """
 _FIND = "SELECT name, time_ms, note FROM keys WHERE name IN ({})"
 _ASKED_TOGETHER = 500
+_NEXT = "SELECT number, name, time_ms, note FROM keys WHERE number > ? AND time_ms > ? ORDER BY number LIMIT ?"
+_READ_TOGETHER = 20_000
 _FIRST_VALID = "SELECT number FROM keys WHERE time_ms > ? ORDER BY number LIMIT 1"
 
 
@@ -79,6 +81,21 @@ class KeyFile:
                 asked = names[first : first + _ASKED_TOGETHER]
                 found += self._reader.execute(_FIND.format(", ".join("?" * len(asked))), asked).fetchall()
         return {name: WalKey(name, time_ms, note) for name, time_ms, note in found if is_valid(time_ms, now_ms)}
+
+    def valid(self, now_ms: int) -> Iterator[list[WalKey]]:
+        """All names that are valid, the oldest first, in parts."""
+        last = -1
+        while True:
+            with self._lock, self._errors():
+                if self._reader is None:
+                    if not os.path.exists(self._path):
+                        return
+                    self._reader = self._connected()
+                found = self._reader.execute(_NEXT, (last, now_ms - VALID_MS, _READ_TOGETHER)).fetchall()
+            if not found:
+                return
+            last = found[-1][0]
+            yield [WalKey(name, time_ms, note) for _, name, time_ms, note in found]
 
     def close(self) -> None:
         """Close the file; once is enough."""

@@ -52,9 +52,19 @@ class AbsentNodes:
             }
             self._looked = self._monotonic()
 
+    @property
+    def marked(self) -> frozenset[str]:
+        """The ids of all nodes with markers, as they were found last."""
+        return self._marked
+
+    @property
+    def may_be_there(self) -> bool:
+        """Whether a marked node is not live; looks for nothing."""
+        return bool(self._marked - self._live())
+
     def found(self) -> tuple[MarkedNode, ...]:
         """The absent nodes, ordered by id. Costs nothing while all marked nodes are live."""
-        if not self._marked - self._live():
+        if not self.may_be_there:
             return ()
         if self._looked is None or self._monotonic() - self._looked >= _LOOK_SECONDS or self._unconfirmed():
             self.look()

@@ -15,6 +15,7 @@ import grpc
 from lakelet import __version__
 from lakelet.cluster.cluster_keys import ClusterKeys
 from lakelet.cluster.cluster_node import ClusterNode, Role
+from lakelet.cluster.left_keys import LeftKeys
 from lakelet.cluster.membership import Membership
 from lakelet.cluster.node_identity import NodeFolder
 from lakelet.cluster.node_markers import MarkedNode, NodeMarkers
@@ -165,6 +166,7 @@ class ClusterMember:
             _LOG.error("node %s leaves with rows that are not committed, in %s", id, ", ".join(left))
             return
         try:
+            LeftKeys(self._markers.store, self._service.clock).leave(id, self._settings.wal_folder)
             self._markers.remove(id)
         except LakeletError as error:
             _LOG.error("node %s has committed all rows, and its marker stays: %s", id, error)

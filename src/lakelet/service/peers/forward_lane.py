@@ -46,12 +46,18 @@ class ForwardLane:
     """The way to one node; used on the event loop alone."""
 
     def __init__(
-        self, node: ClusterNode, channel: grpc.aio.Channel, metadata: tuple[tuple[str, str], ...], order: HybridClock
+        self,
+        node: ClusterNode,
+        channel: grpc.aio.Channel,
+        metadata: tuple[tuple[str, str], ...],
+        order: HybridClock,
+        epoch: Callable[[], int],
     ) -> None:
         self._node = node
         self._channel = channel
         self._metadata = metadata
         self._order = order
+        self._epoch = epoch
         self._waiting: list[_Unit] = []
         self._running: asyncio.Task[None] | None = None
         self._call: Callable[..., Any] = channel.unary_unary(
@@ -126,7 +132,8 @@ class ForwardLane:
             )
             for unit in group
         ]
-        return message_class("lakelet.peer.v1.ForwardWritesRequest")(writes=writes, clock=self._order.last)
+        made = message_class("lakelet.peer.v1.ForwardWritesRequest")
+        return made(writes=writes, clock=self._order.last, epoch=self._epoch())
 
     def _unknown(self, why: str) -> OutcomeUnknownError:
         return OutcomeUnknownError(

@@ -51,6 +51,7 @@ class PeerEdge:
         """Write records that this node owns, each for itself."""
         order = self._service.order
         order.observe(message.clock)
+        self._shared.note_epoch(message.epoch)
         writes = [self._written(one) for one in message.writes]
         found = await asyncio.gather(*writes, return_exceptions=True)
         return message_class("lakelet.peer.v1.ForwardWritesResponse")(
@@ -74,8 +75,12 @@ class PeerEdge:
 
     async def announce(self, message: Any, _: Call) -> Any:
         """Look at the registry, in which a node is new."""
-        await self._shared.members.refresh()
+        await self._shared.look_at_nodes()
         return message_class("lakelet.peer.v1.TableResponse")()
+
+    async def claim_keys(self, message: Any, _: Call) -> Any:
+        """What this node knows of requests that another one is about to write."""
+        return await self._shared.claimed_keys(message)
 
     async def exchange_clocks(self, message: Any, _: Call) -> Any:
         """Learn the clock of another node, and tell one's own."""

@@ -23,7 +23,7 @@ from lakelet.service.values import WriteRequest, WriteResult
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
-PEER_PROTOCOL = 1
+PEER_PROTOCOL = 2
 # Rows of a memtable have no limit here. A node that comes back is found soon.
 _OPTIONS = [
     ("grpc.max_receive_message_length", -1),
@@ -31,6 +31,8 @@ _OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 2_000),
 ]
 _SECONDS = 10.0
+# A write waits for it.
+_CLAIM_SECONDS = 5.0
 # A flush of another node writes files to the store.
 _FLUSH_SECONDS = 120.0
 
@@ -109,12 +111,24 @@ class Peers:
             return None
         lane = self._lanes.get(owner.address)
         if lane is None:
-            lane = ForwardLane(owner, self._channel(owner), self._metadata(), self._order)
+            channel, metadata = self._channel(owner), self._metadata()
+            lane = ForwardLane(owner, channel, metadata, self._order, lambda: self._members.epoch)
             self._lanes[owner.address] = lane
         try:
             return await lane.write(request, caller)
         except NotSentError:
             return None
+
+    async def claim_keys(self, request: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """What all other nodes know of requests with keys, by their ids, and why some did not answer."""
+
+        async def ask(node: ClusterNode) -> tuple[str, Any]:
+            call = self._stub(node, "ClaimKeys", "ClaimKeysResponse")
+            seconds = min(self._seconds, _CLAIM_SECONDS)
+            return node.id, await call(request, timeout=seconds, metadata=self._metadata())
+
+        answers, missing = await self._ask_all(ask)
+        return dict(answers), missing
 
     async def exchange_clocks(self) -> None:
         """Learn the clocks of all other nodes, and tell them this one's. Before a write that is ordered here, so that it wins

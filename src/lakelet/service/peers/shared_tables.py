@@ -17,11 +17,15 @@ from lakelet.cluster.membership import Membership
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import UnavailableError
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
+from lakelet.service.ingest.request_keys import UnitKey
+from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.fragment_server import FragmentServer
+from lakelet.service.peers.key_claims import KeyClaims
+from lakelet.service.peers.known_keys import KnownKeys
 from lakelet.service.peers.peer_buffers import PeerBuffers
 from lakelet.service.peers.peers import Peers
-from lakelet.service.values import ABSENT, Node, WriteRequest, WriteResult
+from lakelet.service.values import ABSENT, BatchRequest, Node, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
     from lakelet.service.peers.peer_workers import PeerWorkers
@@ -45,6 +49,9 @@ class SharedTables:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._following: asyncio.Task[None] | None = None
         self.fragments = FragmentServer(service)
+        self._keys = KnownKeys(service, members, absent)
+        self._claims = KeyClaims(members, peers, self._keys)
+        self._refreshing: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Look for the tables of other nodes from now on."""
@@ -121,6 +128,20 @@ class SharedTables:
                 return await self.in_order(request.table, lambda: self._service.write_owned(request, caller))
         return await self._service.write_owned(request, caller)
 
+    async def write_unit(self, table: str, unit: WriteUnit) -> WriteResult:
+        """Write a record here; one with a key only if no other node has written it."""
+        if unit.key is None:
+            return await self._service.ingest.write(table, unit)
+        return await self._claims.write(table, unit.key, lambda: self._service.ingest.write(table, unit))
+
+    async def write_batch(self, request: BatchRequest, key: UnitKey | None) -> WriteResult:
+        """Write a batch here, whole; one with a key only if no other node has written it."""
+
+        async def write() -> WriteResult:
+            return await self.in_order(request.table, lambda: self._service.ingest.write_batch(request, key))
+
+        return await (write() if key is None else self._claims.write(request.table, key, write))
+
     async def in_order(self, table: str, write: Callable[[], Awaitable[T]]) -> T:
         """Write here what other nodes may write, too: of a table with a primary key, the later write is to win everywhere."""
         opened = self._service.tables.open(table)
@@ -147,6 +168,23 @@ class SharedTables:
             # What a crash left in logs is being committed: until then nobody can tell what is missing.
             raise UnavailableError("the node is starting")
         return await self._in_thread(self._pin, table)
+
+    async def look_at_nodes(self) -> None:
+        """Look at the registry, in which a node is new."""
+        self._keys.note_announcement()
+        await self.members.refresh()
+
+    async def claimed_keys(self, request: Any) -> Any:
+        """What this node knows of requests with keys."""
+        if not self._service.has_started:
+            raise UnavailableError("the node is starting")
+        self.note_epoch(request.epoch)
+        return await self._claims.answers(request)
+
+    def note_epoch(self, epoch: int) -> None:
+        """Look for the ring that another node knows, where it is newer."""
+        if epoch > self.members.epoch and (self._refreshing is None or self._refreshing.done()):
+            self._refreshing = asyncio.get_running_loop().create_task(self.members.refresh())
 
     async def flush_table(self, table: str) -> None:
         """Commit what this node has buffered of a table."""

@@ -12,19 +12,30 @@ from lakelet.catalog.connect import connect
 from lakelet.clock import Clock, SystemClock
 from lakelet.cluster.cluster_node import ClusterNode, Status
 from lakelet.cluster.hash_ring import HashRing
-from lakelet.cluster.node_markers import NodeMarkers
+from lakelet.cluster.left_keys import LeftKeys
+from lakelet.cluster.node_markers import MarkedNode, NodeMarkers
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import ANYBODY
 from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.ingest.record import record_of
+from lakelet.service.ingest.request_keys import request_key
 from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.peer_access import PeerAccess
-from lakelet.service.peers.peers import Peers
+from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
 from lakelet.service.peers.shared_tables import SharedTables
 from lakelet.service.query.query_engine import QueryRequest
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
-from lakelet.service.values import BatchRequest, CreateTableRequest, Record, TableConfig, WriteRequest
+from lakelet.service.values import (
+    BatchRequest,
+    CreateTableRequest,
+    Record,
+    RequestKey,
+    TableConfig,
+    WriteRequest,
+    WriteResult,
+)
+from lakelet.storage.store import ObjectStore
 
 
 @dataclass
@@ -36,6 +47,9 @@ class Town:
     gone: set[str] = field(default_factory=set)
     unsettled: str | None = None
     refreshes: int = 0
+    epoch: int = 0
+    # What each node knows of dead ones.
+    absent: list[AbsentNodes] = field(default_factory=list)
 
 
 class StaticMembership:
@@ -47,11 +61,11 @@ class StaticMembership:
 
     @property
     def node(self) -> ClusterNode:
-        return self._town.nodes[self._id]
+        return self._town.nodes.get(self._id) or ClusterNode(self._id, "127.0.0.1:1", protocol=PEER_PROTOCOL)
 
     @property
     def epoch(self) -> int:
-        return 0
+        return self._town.epoch
 
     async def start(self) -> None: ...
 
@@ -69,7 +83,7 @@ class StaticMembership:
 
     def owner(self, table: str, id: str) -> ClusterNode:
         found = HashRing.of(self._town.nodes).owner(table, id)
-        return self._town.nodes[found or self._id]
+        return self._town.nodes[found] if found else self.node
 
     def unsettled(self) -> str | None:
         return self._town.unsettled
@@ -82,9 +96,56 @@ class StaticMembership:
 class Node:
     """One node that runs."""
 
+    name: str
     service: Service
     server: GrpcServer
     shared: SharedTables
+    access: PeerAccess
+    town: Town
+
+    async def unplug(self) -> None:
+        """Answer nobody any more, and keep what is in the log; other nodes take it for live."""
+        await self.server.stop(0)
+
+    async def die(self) -> None:
+        """Answer nobody any more, and be found dead."""
+        await self.service.in_thread(NodeMarkers(self._store).put, MarkedNode(self.name))
+        for one in self.town.absent:
+            await self.service.in_thread(one.look)
+        await self.unplug()
+        self.town.nodes.pop(self.name, None)
+        self.town.epoch += 1
+
+    async def come_back(self) -> None:
+        """Answer again, at another port."""
+        self.server = GrpcServer(self.service, Access(None), peer_access=self.access)
+        port = await self.server.start("127.0.0.1", 0)
+        self.town.nodes[self.name] = ClusterNode(self.name, f"127.0.0.1:{port}", protocol=PEER_PROTOCOL)
+        self.town.epoch += 1
+
+    async def leave(self) -> None:
+        """End as a node does that is told to."""
+        await self.service.commit_all()
+        left = LeftKeys(self._store, self.service.clock)
+        await self.service.in_thread(left.leave, self.name, self.service.settings.wal_folder)
+        await self.service.in_thread(NodeMarkers(self._store).remove, self.name)
+        self.town.nodes.pop(self.name, None)
+        self.town.epoch += 1
+        for one in self.town.absent:
+            await self.service.in_thread(one.look)
+        await self.server.stop(0)
+
+    @property
+    def _store(self) -> ObjectStore:
+        return self.service.lake.table_home("any.any").store
+
+    async def send(self, key: str, table: str, *given: tuple[str, dict[str, Any]]) -> WriteResult:
+        """Write records under an idempotency key, one of them as a record and more as a batch."""
+        records = [_record(id, payload) for id, payload in given]
+        made: RequestKey = request_key(key, repr(given).encode())
+        if len(records) == 1:
+            return await self.service.write(WriteRequest(table, records[0], made), ANYBODY)
+        return await self.service.write_batch(BatchRequest(table, records, False, made), ANYBODY)
 
     async def create(self, name: str, **properties: str) -> None:
         config = TableConfig(properties=properties)
@@ -124,14 +185,16 @@ async def cluster(
             service = Service(connect(known.warehouse), known, clock)
             peers = Peers(members, access, service.order, seconds=60)
             absent = AbsentNodes(NodeMarkers(service.lake.table_home("any.any").store), members, clock)
+            town.absent.append(absent)
             shared = SharedTables(service, members, peers, absent)
             service.join(shared)
             server = GrpcServer(service, Access(None), peer_access=access)
             port = await server.start("127.0.0.1", 0)
-            town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}")
+            town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}", protocol=PEER_PROTOCOL)
             await service.start()
+            node = Node(name, service, server, shared, access, town)
             stack.push_async_callback(peers.close)
-            stack.push_async_callback(server.stop, 0)
+            stack.push_async_callback(node.unplug)
             stack.push_async_callback(service.stop)
-            nodes.append(Node(service, server, shared))
+            nodes.append(node)
         yield town, nodes
