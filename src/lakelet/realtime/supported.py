@@ -6,6 +6,7 @@ from lakelet.errors import InvalidError
 from lakelet.lsm.changelog_producer import INPUT
 from lakelet.lsm.engine.aggregation import AggregationEngine
 from lakelet.lsm.engine.partial_update import PartialUpdateEngine
+from lakelet.lsm.engine.removal import removes_rows
 from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
@@ -19,7 +20,7 @@ from lakelet.options import (
     WRITE_ONLY,
     TableOptions,
 )
-from lakelet.scan.tree import hides_level0
+from lakelet.scan.tree import hides_level0, takes_level0
 from lakelet.table.usable import check_usable
 from lakelet.table.write.writable import check_writable
 
@@ -56,6 +57,12 @@ def _check_folding(schema: TableSchema, options: TableOptions) -> None:
             "in memory would be folded with the files of their keys"
         )
     engine = table_engine(schema)
+    if removes_rows(engine) and takes_level0(options):
+        raise _refused(
+            f"'{MERGE_ENGINE.name}' = '{options.get(MERGE_ENGINE)}' whose deletes remove rows and whose flushes are compacted "
+            "(deletion vectors, 'changelog-producer' = 'lookup'): a delete that one flush commits is gone before the rows of the "
+            "next, which are to be folded with it"
+        )
     for rule in engine.rules if isinstance(engine, AggregationEngine | PartialUpdateEngine) else ():
         if rule.function == "rbm32":
             raise _refused(

@@ -12,6 +12,7 @@ from tests.unit.realtime.written_table import WrittenTable, kill
 
 COLUMNS = [("p", "STRING NOT NULL"), ("id", "BIGINT NOT NULL"), ("n", "INT"), ("t", "STRING")]
 SUM = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "bucket": "2"}
+REMOVED = {"aggregation.remove-record-on-delete": "true"}
 
 
 def written(folder: Path, options: dict[str, str]) -> WrittenTable:
@@ -79,6 +80,8 @@ def test_a_delete_that_removes_nothing_is_refused(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({**SUM, "bucket": "-1"}, "without a fixed number of buckets"),
+        ({**SUM, **REMOVED, "changelog-producer": "lookup"}, "whose deletes remove rows"),
+        ({**SUM, **REMOVED, "deletion-vectors.enabled": "true"}, "whose deletes remove rows"),
         ({"merge-engine": "aggregation", "bucket": "1", "fields.b.aggregate-function": "rbm32"}, "'rbm32'"),
     ],
 )
