@@ -16,4 +16,10 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" and SEED is None el
 
 pytest.register_assert_rewrite("tests.unit.storage.contract")
 
-pytest_plugins = ["tests.services.fixtures", "tests.tiers.collector", "tests.tiers.schedule", "tests.tiers.selection"]
+pytest_plugins = [
+    "tests.services.fixtures",
+    "tests.services.plain_logs",
+    "tests.tiers.collector",
+    "tests.tiers.schedule",
+    "tests.tiers.selection",
+]
