@@ -37,7 +37,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def test_the_demo_shows_every_step(demo: tuple[str, str]) -> None:
     warehouse, shown = demo
     steps = ["Ingest", "Upsert", "Compact", "Query", "Get", "Overwrite", "Delete", "Evolve", "Time travel", "Changes"]
-    steps += ["Merge", "Iceberg", "Writer", "Stream", "Pipeline", "Serve", "Check"]
+    steps += ["Merge", "Fold", "Iceberg", "Writer", "Stream", "Pipeline", "Serve", "Check"]
     places = [shown.index(f"{number}. {step}") for number, step in enumerate(steps, 1)]
     assert places == sorted(places)
     assert "records: 2000" in shown
@@ -72,7 +72,7 @@ def test_tables(demo: tuple[str, str]) -> None:
     for arguments in ((), ("lakelet_demo",)):
         (found,) = printed(lakelet("tables", *arguments, "--warehouse", warehouse, "--json"))
         assert found["rows"][0] == row
-        assert [other["table"] for other in found["rows"][1:]] == ["shipments", "totals", "visits", "best"]
+        assert [other["table"] for other in found["rows"][1:]] == ["sales", "shipments", "totals", "visits", "best"]
     shown = lakelet("tables", "--warehouse", warehouse)
     assert shown.returncode == 0
     assert "orders" in shown.stdout

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lakelet.catalog import connect
 from lakelet.catalog.lake import Lake
 from lakelet.cli.demo.demo_engines import Engine, open_engine
+from lakelet.cli.demo.demo_fold import show_fold
 from lakelet.cli.demo.demo_pipeline import show_pipeline
 from lakelet.cli.demo.demo_service import show_service
 from lakelet.cli.demo.demo_stream import show_stream
@@ -46,8 +47,9 @@ class _Demo:
 
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
-    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg,
-    put rows through a writer that is killed, write and follow a stream, run a pipeline, serve a table over HTTP, check."""
+    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, fold, insert into
+    Iceberg, put rows through a writer that is killed, write and follow a stream, run a pipeline, serve a table over HTTP,
+    check."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -74,7 +76,7 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
     demo = _Demo(lake, orders, output, rows, engine)
     steps = (
         *(_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes),
-        *(_merge, _iceberg, _writer, _stream, _pipeline, _service, _check),
+        *(_merge, _fold, _iceberg, _writer, _stream, _pipeline, _service, _check),
     )
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
@@ -221,6 +223,14 @@ def _merge(demo: _Demo, number: int) -> str:
     demo.lake.sql(f"CREATE VIEW {DATABASE}.best AS FROM {totals} ORDER BY amount DESC LIMIT 1")
     output.rows("the view", ("country", "amount"), demo.lake.sql(f"FROM {DATABASE}.best").rows())
     return "merge"
+
+
+def _fold(demo: _Demo, number: int) -> str:
+    demo.output.note(
+        f"[bold]{number}. Fold[/bold]: a table that adds up what is written, with a changelog, published as Iceberg"
+    )
+    show_fold(demo.lake, DATABASE, demo.output)
+    return "fold"
 
 
 def _writer(demo: _Demo, number: int) -> str:
