@@ -32,7 +32,7 @@ import pyarrow as pa
 from lakelet.errors import CorruptionError
 from lakelet.format.index.deletion_vectors import encode_bitmap
 from lakelet.format.index.file.collected import CollectedValues
-from lakelet.format.index.file.values import Numbers, index_bytes, index_numbers, is_bytes
+from lakelet.format.index.file.values import WIDTHS, Numbers, index_bytes, index_numbers, is_bytes
 from lakelet.model.types import FLOATS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
 NAME = "bitmap"
@@ -40,22 +40,11 @@ DEFAULT_BLOCK_BYTES = 16 * 1024
 _VERSION = 2
 _INT = struct.Struct(">i")
 _PAIR = struct.Struct(">ii")
-_WIDTHS = {
-    Kind.BOOLEAN: 1,
-    Kind.TINYINT: 1,
-    Kind.SMALLINT: 2,
-    Kind.INT: 4,
-    Kind.DATE: 4,
-    Kind.TIME: 4,
-    Kind.FLOAT: 4,
-    Kind.BIGINT: 8,
-    Kind.DOUBLE: 8,
-}
 
 
 def has_bitmap(data_type: DataType) -> bool:
     """Whether the index takes the type."""
-    return isinstance(data_type, Atomic) and (data_type.kind in _WIDTHS or data_type.kind in (*STRINGS, *TIMESTAMPS))
+    return isinstance(data_type, Atomic) and (data_type.kind in WIDTHS or data_type.kind in (*STRINGS, *TIMESTAMPS))
 
 
 class BitmapWriter:
@@ -206,7 +195,7 @@ def _orderable(data_type: Atomic) -> Callable[[Any], Any]:
 
 
 def _width(data_type: Atomic) -> int:
-    return _WIDTHS.get(data_type.kind, 8)
+    return WIDTHS.get(data_type.kind, 8)
 
 
 def _written(values: pa.Array, data_type: Atomic) -> list[bytes]:

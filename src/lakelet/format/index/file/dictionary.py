@@ -26,20 +26,17 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.errors import CorruptionError
-from lakelet.format.index.file.values import Numbers, float_bits, index_bytes, index_numbers, is_bytes, java_order
+from lakelet.format.index.file.values import (
+    WIDTHS,
+    Numbers,
+    float_bits,
+    index_bytes,
+    index_numbers,
+    is_bytes,
+    java_order,
+)
 from lakelet.model.types import FLOATS, Atomic, Kind
 
-WIDTHS = {
-    Kind.BOOLEAN: 1,
-    Kind.TINYINT: 1,
-    Kind.SMALLINT: 2,
-    Kind.INT: 4,
-    Kind.DATE: 4,
-    Kind.TIME: 4,
-    Kind.FLOAT: 4,
-    Kind.BIGINT: 8,
-    Kind.DOUBLE: 8,
-}
 _VERSION = 1
 _LENGTH = 4
 _INT = struct.Struct(">i")

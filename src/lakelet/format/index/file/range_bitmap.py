@@ -29,8 +29,8 @@ import pyarrow as pa
 from lakelet.errors import CorruptionError
 from lakelet.format.index.deletion_vectors import decode_bitmap, encode_bitmap
 from lakelet.format.index.file.collected import CollectedValues, Part
-from lakelet.format.index.file.dictionary import WIDTHS, Dictionary, encode_dictionary, read_dictionary
-from lakelet.format.index.file.values import Numbers
+from lakelet.format.index.file.dictionary import Dictionary, encode_dictionary, read_dictionary
+from lakelet.format.index.file.values import WIDTHS, Numbers
 from lakelet.model.types import FLOATS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
 NAME = "range-bitmap"

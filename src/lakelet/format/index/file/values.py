@@ -19,6 +19,18 @@ from numpy.typing import NDArray
 from lakelet.model.types import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
 Numbers = NDArray[np.int64]
+# Bytes of a value in the indexes that keep values, of the types that all have as many.
+WIDTHS = {
+    Kind.BOOLEAN: 1,
+    Kind.TINYINT: 1,
+    Kind.SMALLINT: 2,
+    Kind.INT: 4,
+    Kind.DATE: 4,
+    Kind.TIME: 4,
+    Kind.FLOAT: 4,
+    Kind.BIGINT: 8,
+    Kind.DOUBLE: 8,
+}
 _MILLIS_PRECISION = 3
 _HASHED = (*INTEGERS, *FLOATS, *STRINGS, *BINARIES, *TIMESTAMPS, Kind.DATE, Kind.TIME)
 
