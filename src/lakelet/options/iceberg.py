@@ -26,7 +26,7 @@ ICEBERG_FORMAT_VERSION = declare(
     "metadata.iceberg.format-version",
     integer(2, 3),
     "2",
-    "Version of the Iceberg format that is published; Lakelet publishes version 2.",
+    "Version of the Iceberg format that is published. Deletion vectors need version 3, and deletion-vectors.bitmap64.",
     ACTED,
 )
 ICEBERG_PREVIOUS_VERSIONS_MAX = declare(

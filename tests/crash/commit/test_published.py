@@ -20,13 +20,26 @@ OPTIONS = {
     "snapshot.num-retained.min": "1",
     "snapshot.num-retained.max": "2",
 }
+VECTORS = {
+    **OPTIONS,
+    "metadata.iceberg.format-version": "3",
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+}
 
 
-def begin(lake: object) -> None:
+def begin(lake: object, options: dict[str, str] = OPTIONS) -> None:
     lake.create_database("d")  # type: ignore[attr-defined]
-    table = lake.create_table(TABLE, [("id", "BIGINT"), ("v", "INT")], options=OPTIONS)  # type: ignore[attr-defined]
+    table = lake.create_table(TABLE, [("id", "BIGINT"), ("v", "INT")], options=options)  # type: ignore[attr-defined]
     for id_ in range(2):
         table.write([{"id": id_, "v": id_}])
+
+
+def begin_with_vectors(lake: object) -> None:
+    begin(lake, VECTORS)
+    table = lake.table(TABLE)  # type: ignore[attr-defined]
+    table.write([{"id": 100, "v": 1}, {"id": 101, "v": 1}])
+    table.delete(where="id = 100")
 
 
 def published_rows(store: ObjectStore) -> int | None:
@@ -41,7 +54,7 @@ def published_rows(store: ObjectStore) -> int | None:
         assert location.startswith(root)
         return location.removeprefix(root)
 
-    total = 0
+    total = deleted = 0
     newest = metadata["snapshots"][-1]
     path = named(newest["manifest-list"])
     for manifest in decode(store.get(path), path=path).to_pylist():
@@ -50,14 +63,21 @@ def published_rows(store: ObjectStore) -> int | None:
             if entry["status"] != 2:
                 file = entry["data_file"]
                 assert store.head(named(file["file_path"])) is not None
-                total += file["record_count"]
+                if file["content"] == 0:
+                    total += file["record_count"]
+                else:
+                    assert store.head(named(file["referenced_data_file"])) is not None
+                    deleted += file["record_count"]
     assert total == int(newest["summary"]["total-records"])
-    return total
+    assert deleted == int(newest["summary"]["total-position-deletes"])
+    return total - deleted
 
 
 @pytest.mark.parametrize("after", [pytest.param(False, marks=pytest.mark.deep), True])
-def test_readers_see_a_whole_version_whenever_a_writer_dies(after: bool) -> None:
-    start = prepared(begin)
+@pytest.mark.parametrize("vectors", [False, True], ids=["files", "vectors"])
+def test_readers_see_a_whole_version_whenever_a_writer_dies(vectors: bool, after: bool) -> None:
+    start = prepared(begin_with_vectors if vectors else begin)
+    more = int(vectors)
     call = 0
     while True:
         call += 1
@@ -73,7 +93,7 @@ def test_readers_see_a_whole_version_whenever_a_writer_dies(after: bool) -> None
             pass
         if not crashing.crashed:
             break
-        assert published_rows(store) in (3, 4), (call, crashing.struck)
+        assert published_rows(store) in (3 + more, 4 + more), (call, crashing.struck)
         table = lake_on(store, "next").table(TABLE)
         table.write([{"id": 20, "v": 1}])
         assert published_rows(store) == table.scan().to_arrow().num_rows, (call, crashing.struck)
@@ -81,4 +101,4 @@ def test_readers_see_a_whole_version_whenever_a_writer_dies(after: bool) -> None
         assert snapshot is not None
         assert store.get(f"{FOLDER}/version-hint.text").decode() == str(snapshot.id)
     assert call > 20
-    assert published_rows(store) == 3
+    assert published_rows(store) == 3 + more

@@ -1,6 +1,7 @@
 """A table that is published as an Iceberg table: after random operations pyiceberg reads the rows that our scan shows.
 
-Of a table with a primary key these are the rows of the read-optimized table, and after a full compaction all of them.
+Of a table with a primary key these are the rows of the read-optimized table, and after a full compaction all of them; with
+deletion vectors they are those of the table at any time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from tests.tiers.examples import examples
 COLUMNS = [("id", "BIGINT"), ("part", "STRING"), ("n", "INT"), ("s", "STRING"), ("d", "DECIMAL(9, 2)"), ("f", "DOUBLE")]
 # Not every reader knows snappy, the default.
 OPTIONS = {"metadata.iceberg.storage": "table-location", "metadata.iceberg.manifest-compression": "deflate"}
+VECTORS = {
+    "metadata.iceberg.format-version": "3",
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+}
 
 OPERATIONS = st.lists(
     st.one_of(
@@ -60,14 +66,17 @@ def shown(table: pa.Table) -> list[str]:
 class Published:
     """One table and what is done to it."""
 
-    def __init__(self, folder: Path, *, keyed: bool) -> None:
+    def __init__(self, folder: Path, *, keyed: bool, vectors: bool) -> None:
         self.folder = folder
         self.lake: Lake = lakelet.connect(str(folder))
         self.lake.create_database("d")
         keys: dict[str, Any] = {"primary_key": ["id", "part"]} if keyed else {}
         options = {**OPTIONS, **({"bucket": "1"} if keyed else {}), "num-sorted-run.compaction-trigger": "3"}
+        if vectors:
+            options |= VECTORS
         self.table: Table = self.lake.create_table("d.t", COLUMNS, partitioned_by=["part"], options=options, **keys)
         self.keyed = keyed
+        self.shown = "t$ro" if keyed and not vectors else "t"
         self.made = 0
         self.extra: list[str] = []
 
@@ -81,7 +90,7 @@ class Published:
         number = (metadata / "version-hint.text").read_text()
         assert number == str(self.table.latest_snapshot().id)  # type: ignore[union-attr]
         found = StaticTable.from_metadata(str(metadata / f"v{number}.metadata.json")).scan().to_arrow()
-        expected = self.lake.sql(f'SELECT * FROM d."{"t$ro" if self.keyed else "t"}"').to_arrow()
+        expected = self.lake.sql(f'SELECT * FROM d."{self.shown}"').to_arrow()
         # The schema of the last commit is published.
         assert shown(found.rename_columns([str(place) for place in range(found.num_columns)])) == shown(
             expected.select(range(found.num_columns)).rename_columns([str(place) for place in range(found.num_columns)])
@@ -135,11 +144,11 @@ class Published:
             self.table.tags.create(f"t{self.made}")
 
 
-@given(keyed=st.booleans(), operations=OPERATIONS)
-@settings(max_examples=examples(12), deadline=None)
-def test_pyiceberg_reads_what_is_published(keyed: bool, operations: list[tuple[str, Any, Any]]) -> None:
+@given(keyed=st.booleans(), vectors=st.booleans(), operations=OPERATIONS)
+@settings(max_examples=examples(24), deadline=None)
+def test_pyiceberg_reads_what_is_published(keyed: bool, vectors: bool, operations: list[tuple[str, Any, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        published = Published(Path(folder), keyed=keyed)
+        published = Published(Path(folder), keyed=keyed, vectors=vectors)
         for name, first, second in operations:
             published.run(name, first, second)
             published.check()

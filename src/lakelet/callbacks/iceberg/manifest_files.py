@@ -1,7 +1,10 @@
 """Iceberg manifests and manifest lists as Avro files, in Arrow columns.
 
-    manifest       {status, snapshot_id, sequence_number, file_sequence_number, data_file {…}}    one per data file
-    manifest list  {manifest_path, manifest_length, counts, partitions [{bounds}], …}             one per manifest
+    manifest       {status, snapshot_id, sequence_number, file_sequence_number, data_file {…}}    one per data file or vector
+    manifest list  {manifest_path, manifest_length, content, counts, partitions [{bounds}], …}    one per manifest
+
+Version 3 adds to `data_file` where a deletion vector lies and whose it is, and to both the number of their first row: rows of a
+manifest are numbered from that of its record in the list, in the order of its files, unless files have numbers of their own.
 
 Field ids are those of the Iceberg specification, by which readers find the columns; the schemas carry them as `field-id`.
 Java Paimon finds them by name, so that partition values are called as in the table, unless Avro has no such name.
@@ -26,6 +29,11 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Kind
 
 ADDED, EXISTING, DELETED = 1, 0, 2
+DATA, DELETES = 0, 1
+# The version from which on rows have numbers, and deletion vectors are written.
+ROWS_NUMBERED = 3
+FIRST_ROW_ID = "first_row_id"
+_CONTENTS = {DATA: b"data", DELETES: b"deletes"}
 _AVRO = {
     Kind.BOOLEAN: "boolean",
     Kind.TINYINT: "int",
@@ -67,16 +75,32 @@ class PublishedManifest:
         """Its bytes."""
         return int(self.record["manifest_length"])
 
+    @property
+    def content(self) -> int:
+        """Whether its files are data files or deletion vectors."""
+        return int(self.record["content"])
+
+    @property
+    def first_row_id(self) -> int | None:
+        """The number of its first row; None where it has none yet, and of version 2."""
+        found = self.record.get("first_row_id")
+        return None if found is None else int(found)
+
+    def numbered(self, first_row_id: int) -> PublishedManifest:
+        """The manifest with its rows numbered from here on."""
+        return PublishedManifest({**self.record, "first_row_id": first_row_id})
+
 
 class ManifestCodec:
-    """The manifests of one table: they depend on its partition columns."""
+    """The manifests of one table: they depend on its partition columns and on the format's version."""
 
-    def __init__(self, schema: TableSchema, *, compression: str, legacy: bool) -> None:
+    def __init__(self, schema: TableSchema, *, version: int, compression: str, legacy: bool) -> None:
         self._schema = schema
+        self._version = str(version).encode()
         self._compression = {"zstd": "zstandard"}.get(compression, compression)
         self._partition = [_avro_type(field.type) for field in schema.partition_fields]
-        self._entry = _entry_schema(partition_names(schema), self._partition)
-        self._list = _list_schema(legacy=legacy)
+        self._entry = _entry_schema(partition_names(schema), self._partition, version)
+        self._list = _list_schema(version, legacy=legacy)
         self._legacy = legacy
         self.entry_type = pa.struct([_arrow_field(field) for field in self._entry["fields"]])
 
@@ -84,15 +108,15 @@ class ManifestCodec:
         """Manifest rows in columns."""
         return pa.array(rows, self.entry_type)
 
-    def encode_entries(self, entries: pa.StructArray) -> bytes:
+    def encode_entries(self, entries: pa.StructArray, content: int) -> bytes:
         """A manifest file."""
         about = {
             "schema": json.dumps(iceberg_schema(self._schema)).encode(),
             "schema-id": str(self._schema.id).encode(),
             "partition-spec": json.dumps(partition_spec(self._schema)).encode(),
             "partition-spec-id": b"0",
-            "format-version": b"2",
-            "content": b"data",
+            "format-version": self._version,
+            "content": _CONTENTS[content],
         }
         return encode(entries, self._entry, codec=self._compression, metadata=about)
 
@@ -111,7 +135,7 @@ class ManifestCodec:
             "snapshot-id": str(snapshot_id).encode(),
             "parent-snapshot-id": (b"null" if parent is None else str(parent).encode()),
             "sequence-number": str(snapshot_id).encode(),
-            "format-version": b"2",
+            "format-version": self._version,
         }
         names = {field["name"] for field in self._list["fields"]}
         other = {_count_name(kind, not self._legacy): _count_name(kind, self._legacy) for kind in _COUNTED}
@@ -126,7 +150,9 @@ class ManifestCodec:
         """The manifests of a list."""
         return [PublishedManifest(record) for record in decode(data, path=path).to_pylist()]
 
-    def described(self, entries: pa.StructArray, *, path: str, length: int, snapshot_id: int) -> PublishedManifest:
+    def described(
+        self, entries: pa.StructArray, content: int, *, path: str, length: int, snapshot_id: int
+    ) -> PublishedManifest:
         """What the list says of a manifest of these rows."""
         status = entries.field("status")
         rows = entries.field("data_file").field("record_count")
@@ -134,7 +160,7 @@ class ManifestCodec:
             "manifest_path": path,
             "manifest_length": length,
             "partition_spec_id": 0,
-            "content": 0,
+            "content": content,
             "sequence_number": snapshot_id,
             "min_sequence_number": pc.min(entries.field("sequence_number")).as_py(),
             "added_snapshot_id": snapshot_id,
@@ -149,23 +175,30 @@ class ManifestCodec:
 
 
 _COUNTED = ("added", "existing", "deleted")
+_LIVE = ("added", "existing")
 
 
-def live_counts(manifests: Sequence[PublishedManifest]) -> tuple[int, int]:
-    """The live files and rows of all of these manifests."""
+def live_counts(manifests: Sequence[PublishedManifest], content: int = DATA) -> tuple[int, int]:
+    """The live files and rows of these manifests that are of a content."""
     files = rows = 0
     for one in manifests:
-        record = one.record
-        for kind in ("added", "existing"):
-            found = record.get(_count_name(kind, False), record.get(_count_name(kind, True)))
-            files += int(found or 0)
-            rows += int(record[f"{kind}_rows_count"])
+        if one.content == content:
+            for kind in _LIVE:
+                found = one.record.get(_count_name(kind, False), one.record.get(_count_name(kind, True)))
+                files += int(found or 0)
+            rows += sum(row_counts(one))
     return files, rows
+
+
+def row_counts(manifest: PublishedManifest) -> tuple[int, int]:
+    """The rows of the files that a manifest adds, and of those that it keeps."""
+    added, existing = (int(manifest.record[f"{kind}_rows_count"]) for kind in _LIVE)
+    return added, existing
 
 
 def is_empty(manifest: PublishedManifest) -> bool:
     """Whether no file of the manifest is live."""
-    return live_counts([manifest])[0] == 0
+    return live_counts([manifest], manifest.content)[0] == 0
 
 
 def _count_name(kind: str, legacy: bool) -> str:
@@ -234,7 +267,7 @@ def partition_names(schema: TableSchema) -> list[str]:
     return names if all(map(_NAME.fullmatch, names)) else [f"p{place}" for place in range(len(names))]
 
 
-def _entry_schema(names: Sequence[str], partition: Sequence[Any]) -> dict[str, Any]:
+def _entry_schema(names: Sequence[str], partition: Sequence[Any], version: int) -> dict[str, Any]:
     values = [
         _optional(FIRST_PARTITION_ID + place, name, kind)
         for place, (name, kind) in enumerate(zip(names, partition, strict=True))
@@ -250,6 +283,13 @@ def _entry_schema(names: Sequence[str], partition: Sequence[Any]) -> dict[str, A
         _id_map(125, "lower_bounds", 126, 127, "bytes"),
         _id_map(128, "upper_bounds", 129, 130, "bytes"),
     ]
+    if version >= ROWS_NUMBERED:
+        file += [
+            _optional(142, FIRST_ROW_ID, "long"),
+            _optional(143, "referenced_data_file", "string"),
+            _optional(144, "content_offset", "long"),
+            _optional(145, "content_size_in_bytes", "long"),
+        ]
     return {
         "type": "record",
         "name": "manifest_entry",
@@ -263,7 +303,7 @@ def _entry_schema(names: Sequence[str], partition: Sequence[Any]) -> dict[str, A
     }
 
 
-def _list_schema(*, legacy: bool) -> dict[str, Any]:
+def _list_schema(version: int, *, legacy: bool) -> dict[str, Any]:
     summary = {
         "type": "record",
         "name": "r508",
@@ -288,6 +328,7 @@ def _list_schema(*, legacy: bool) -> dict[str, Any]:
             *(_required(504 + place, _count_name(kind, legacy), "int") for place, kind in enumerate(_COUNTED)),
             *(_required(512 + place, f"{kind}_rows_count", "long") for place, kind in enumerate(_COUNTED)),
             _optional(507, "partitions", {"type": "array", "items": summary, "element-id": 508}),
+            *([_optional(520, FIRST_ROW_ID, "long")] if version >= ROWS_NUMBERED else []),
         ],
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakelet.callbacks.iceberg.manifest_files import ManifestCodec
+from lakelet.callbacks.iceberg.manifest_files import DELETES, ManifestCodec, PublishedManifest
 from lakelet.callbacks.iceberg.published_metadata import Metadata, PublishedFolder, is_made_of
 from lakelet.commit.metadata.snapshots import try_snapshot
 from lakelet.commit.metadata.version_ids import latest_id
@@ -85,9 +85,9 @@ class OlderVersions:
         self.home.store.delete([self.folder.version_path(number) for number in gone])
 
     def _remove_expired(self, metadata: Metadata, base: Metadata) -> None:
-        """The manifests and lists of Iceberg snapshots that are in the older version and not in the newer one.
+        """The files of Iceberg snapshots that are in the older version and not in the newer one.
 
-        A manifest that a snapshot does not have, and the one before it has, no later snapshot has again.
+        A file that a snapshot does not name, and the one before it names, no later snapshot names again.
         """
         kept = {one["snapshot-id"] for one in metadata["snapshots"]}
         line = [*base["snapshots"], metadata["snapshots"][-1]]
@@ -95,28 +95,40 @@ class OlderVersions:
         if not expired:
             return
         held = [one for place, one in enumerate(line[: expired[-1]]) if one["snapshot-id"] in kept]
-        used = set(self._manifests(held))
+        used = set(self._named(held))
         gone: list[str] = []
         for place in expired:
-            following = set(self._manifests([line[place + 1]]))
-            gone += [path for path in self._manifests([line[place]]) if path not in following and path not in used]
+            following = set(self._named([line[place + 1]]))
+            gone += [path for path in self._named([line[place]]) if path not in following and path not in used]
             gone += self._own([line[place]["manifest-list"]])
         self.home.store.delete(gone)
 
     def _remove_unnamed(self, metadata: Metadata) -> None:
-        """All manifests and lists that the version does not name, unless they are new."""
+        """All files that the version does not name, unless they are new."""
         used = {*self._own(one["manifest-list"] for one in metadata["snapshots"])}
-        used.update(self._manifests(metadata["snapshots"]))
+        used.update(self._named(metadata["snapshots"]))
         before = self.home.clock.now_ms() - _SAFE_MS
         found = self.folder.own_files().items()
         self.home.store.delete([path for path, time_ms in found if path not in used and time_ms < before])
 
-    def _manifests(self, snapshots: Iterable[dict[str, Any]]) -> list[str]:
+    def _named(self, snapshots: Iterable[dict[str, Any]]) -> list[str]:
+        """The manifests of these snapshots, and the Puffin files that they name."""
         found: list[str] = []
         for path in self._own(one["manifest-list"] for one in snapshots):
             data = self.home.store.get(path)
-            found += self._own(one.path for one in self.codec.decode_list(data, path=self.home.where(path)))
+            for manifest in self.codec.decode_list(data, path=self.home.where(path)):
+                found += self._own([manifest.path])
+                if manifest.content == DELETES:
+                    found += self._puffins(manifest)
         return found
+
+    def _puffins(self, manifest: PublishedManifest) -> list[str]:
+        """The Puffin files that a manifest of deletion vectors names."""
+        own = self.folder.name_of(manifest.path)
+        if own is None:
+            return []
+        _, paths = self.codec.decode_paths(self.home.store.get(own), path=self.home.where(own))
+        return self._own(paths.unique().to_pylist())
 
     def _own(self, locations: Iterable[str]) -> list[str]:
         return [path for location in locations if (path := self.folder.name_of(location)) is not None]

@@ -7,29 +7,33 @@ Nothing of it is visible before `vN.metadata.json`, which is created only if abs
 version before or this one. Versions that were not published are skipped: each publication brings the table to its newest
 snapshot.
 
-What is published are the files of which every row is live and shown as it is stored: all files of a table without a primary
-key, and the topmost level of one with. A bucket that has files above that level, from when the table had more levels, has no
-others published, and then each publication begins anew.
+Which files are published says `published_levels`; of tables with deletion vectors these are published, too.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from lakelet.callbacks.iceberg.manifest_files import ManifestCodec, PublishedManifest, live_counts
+from lakelet.callbacks.iceberg.manifest_files import (
+    DELETES,
+    ROWS_NUMBERED,
+    ManifestCodec,
+    PublishedManifest,
+    live_counts,
+)
 from lakelet.callbacks.iceberg.manifest_set import ManifestSet
 from lakelet.callbacks.iceberg.older_versions import OlderVersions, kept_snapshots
 from lakelet.callbacks.iceberg.published_files import FileDescriber
+from lakelet.callbacks.iceberg.published_levels import PublishedLevels
 from lakelet.callbacks.iceberg.published_metadata import (
     HINT,
     LEVELS,
     MADE_OF,
+    NEXT_ROW_ID,
     Metadata,
     PublishedFolder,
     current_snapshot,
@@ -43,18 +47,19 @@ from lakelet.callbacks.iceberg.published_schema import (
     iceberg_schema,
     partition_spec,
 )
+from lakelet.callbacks.iceberg.published_vectors import VectorDescriber
 from lakelet.commit.callbacks.callback_files import delta_files
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.versions.tags import all_tags
-from lakelet.errors import CorruptionError, LakeletError, NotFoundError
+from lakelet.errors import CorruptionError, InvalidError, LakeletError, NotFoundError
 from lakelet.format.manifest.manifest_columns import columns_to_entries
-from lakelet.lsm.universal import UniversalPolicy
 from lakelet.model.manifest import EntryKind, ManifestEntry
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
+    ICEBERG_FORMAT_VERSION,
     ICEBERG_MANIFEST_COMPRESSION,
     ICEBERG_MANIFEST_LEGACY,
     TableOptions,
@@ -71,12 +76,16 @@ _FOR_EVER_MS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What an Iceberg snapshot adds to and removes from the one before, which None says there is none."""
+    """What an Iceberg snapshot adds to and removes from the one before, which None says there is none.
+
+    `vectors_kept`: no deletion vector has changed since the one before.
+    """
 
     base: Metadata | None
     added: tuple[ManifestEntry, ...]
     removed: frozenset[str]
     levels: str
+    vectors_kept: bool
 
 
 def publishes(home: TableHome, options: TableOptions) -> bool:
@@ -126,8 +135,11 @@ class Publication:
         self._schema = schema
         self._options = TableOptions(schema.options)
         self._folder = PublishedFolder.of(home, self._options)
+        self._version = self._options.get(ICEBERG_FORMAT_VERSION)
+        self._levels = PublishedLevels.of(schema, self._options)
         self._codec = ManifestCodec(
             schema,
+            version=self._version,
             compression=self._options.get(ICEBERG_MANIFEST_COMPRESSION),
             legacy=self._options.get(ICEBERG_MANIFEST_LEGACY),
         )
@@ -146,15 +158,15 @@ class Publication:
             return
         changes = self._changes(snapshot, versions)
         try:
-            attempt, manifests = self._manifests(snapshot, changes)
+            attempt, manifests, next_row_id = self._manifests(snapshot, changes)
         except (CorruptionError, NotFoundError) as error:
             if changes.base is None:
                 raise
             _LOG.warning("%s is published anew: %s", self._folder.location, error)
             changes = self._afresh(snapshot)
-            attempt, manifests = self._manifests(snapshot, changes)
+            attempt, manifests, next_row_id = self._manifests(snapshot, changes)
         list_path = attempt.write(manifests, None if changes.base is None else changes.base["current-snapshot-id"])
-        metadata = self._metadata(snapshot, changes, manifests, list_path)
+        metadata = self._metadata(snapshot, changes, manifests, list_path, next_row_id)
         path, data = self._folder.version_path(snapshot.id), encode_metadata(metadata)
         if snapshot.id in versions:
             # It was made of a snapshot that was rolled back, or of a table that was dropped.
@@ -167,10 +179,30 @@ class Publication:
             metadata, changes.base, snapshot.id, versions
         )
 
-    def _manifests(self, snapshot: Snapshot, changes: _Changes) -> tuple[ManifestSet, list[PublishedManifest]]:
+    def _manifests(self, snapshot: Snapshot, changes: _Changes) -> tuple[ManifestSet, list[PublishedManifest], int]:
+        """The manifests of the snapshot, and the number of the next row, where rows have numbers."""
         attempt = ManifestSet(self._home, self._folder, self._codec, self._options, snapshot.id)
         rows = self._describer.rows(changes.added, snapshot.id)
-        return attempt, attempt.manifests(changes.base, rows, changes.removed)
+        found = attempt.manifests(changes.base, rows, changes.removed)
+        found += self._vectors(attempt, snapshot, changes)
+        if self._version < ROWS_NUMBERED:
+            return attempt, found, 0
+        return attempt, *attempt.numbered(found, _next_row_id(changes.base))
+
+    def _vectors(self, attempt: ManifestSet, snapshot: Snapshot, changes: _Changes) -> list[PublishedManifest]:
+        """The manifests of deletion vectors: those of the version before, if no vector has changed and no file was added."""
+        if changes.base is not None and changes.vectors_kept and not changes.added:
+            return attempt.kept_vectors(changes.base)
+        describer = VectorDescriber(
+            self._home, self._describer, attempt.vector_rows(changes.base), place=attempt.puffin_place
+        )
+        rows = describer.rows(snapshot)
+        if rows and self._version < ROWS_NUMBERED:
+            raise InvalidError(
+                f"{self._home.where(self._home.paths.root)} has deletion vectors, which Iceberg has from version 3 on: expected "
+                f"'{ICEBERG_FORMAT_VERSION.name}' = '3', or a full compaction"
+            )
+        return attempt.new_vectors(rows, describer.puffins)
 
     def _note_tags(self, metadata: Metadata, number: int) -> None:
         """Give a version that is published the tags that the table has now."""
@@ -180,40 +212,37 @@ class Publication:
 
     # ------------------------------------------------------------------ which files
 
-    @cached_property
-    def _top_level(self) -> int | None:
-        """The level whose files are published; None where all are."""
-        return UniversalPolicy.of(self._options).num_levels - 1 if self._schema.primary_keys else None
-
-    @property
-    def _levels(self) -> str:
-        return "all" if self._top_level is None else str(self._top_level)
-
     def _changes(self, snapshot: Snapshot, versions: list[int]) -> _Changes:
         earlier = [number for number in versions if number < snapshot.id]
         base = self._folder.read(earlier[-1]) if earlier else None
-        if base is not None and self._continues(base):
+        made_of = None if base is None else self._continued(base)
+        if base is not None and made_of is not None:
             found = self._since(base, snapshot)
             if found is not None:
-                return _Changes(base, *found, self._levels)
+                vectors_kept = made_of.index_manifest == snapshot.index_manifest
+                return _Changes(base, *found, self._levels.name, vectors_kept)
         return self._afresh(snapshot)
 
-    def _continues(self, base: Metadata) -> bool:
-        """Whether a version can be continued: it is of the same line, made by the same rule, and has bounds of today's types."""
+    def _continued(self, base: Metadata) -> Snapshot | None:
+        """The snapshot that a version was made of; None if it cannot be continued.
+
+        It is of another line then, made by another rule, or has bounds of other types.
+        """
         published = current_snapshot(base)
         if (
             published is None
-            or published.get("summary", {}).get(LEVELS) != self._levels
-            or base.get("format-version") != 2
+            or published.get("summary", {}).get(LEVELS) != self._levels.name
+            or base.get("format-version") != self._version
+            or (self._version >= ROWS_NUMBERED and not isinstance(base.get(NEXT_ROW_ID), int))
         ):
-            return False
+            return None
         made_of = try_snapshot(self._home, int(published["snapshot-id"]))
         if made_of is None or not is_made_of(published, made_of):
-            return False
+            return None
         schemas = {one["schema-id"]: one for one in base["schemas"]}
         then = column_types(schemas[base["current-schema-id"]]["fields"])
         now = column_types(iceberg_schema(self._schema)["fields"])
-        return all(then[number] == now[number] for number in then.keys() & now.keys())
+        return made_of if all(then[number] == now[number] for number in then.keys() & now.keys()) else None
 
     def _since(self, base: Metadata, snapshot: Snapshot) -> tuple[tuple[ManifestEntry, ...], frozenset[str]] | None:
         """The files that were added and removed since a version; None where that cannot be told any more."""
@@ -233,55 +262,61 @@ class Publication:
                 if entry.kind == EntryKind.DELETE:
                     added.pop(path, None)
                     removed.add(path)
-                elif self._top_level is None or entry.file.level == self._top_level:
+                elif self._levels.shows(entry.file.level):
                     added[path] = entry
-                elif entry.file.level > self._top_level:
+                elif self._levels.hides_others(entry.file.level):
                     return None
         return tuple(added.values()), frozenset(removed)
 
     def _afresh(self, snapshot: Snapshot) -> _Changes:
-        levels = self._levels
         manifests = snapshot_manifests(self._home, snapshot)
         live = live_entries(self._home, manifests, threads=ManifestSettings.of(self._options).threads)
         live = live.filter(pa.array(live.column("_BUCKET").to_numpy() >= 0))
-        if self._top_level is not None:
-            level = live.column("_LEVEL").to_numpy()
-            highest = _highest_levels(live, level)
-            live = live.filter(pa.array((level == highest) & (level >= self._top_level)))
-            if (highest > self._top_level).any():
-                levels = "mixed"
-        return _Changes(None, tuple(columns_to_entries(live)), frozenset(), levels)
+        chosen, levels = self._levels.choose(live)
+        return _Changes(None, tuple(columns_to_entries(chosen)), frozenset(), levels, vectors_kept=False)
 
     # ------------------------------------------------------------------ the metadata file
 
     def _metadata(
-        self, snapshot: Snapshot, changes: _Changes, manifests: list[PublishedManifest], list_path: str
+        self,
+        snapshot: Snapshot,
+        changes: _Changes,
+        manifests: list[PublishedManifest],
+        list_path: str,
+        next_row_id: int,
     ) -> Metadata:
         base, schema = changes.base, iceberg_schema(self._schema)
         before = [] if base is None else base["snapshots"]
         time_ms = max([snapshot.time_ms, *(one["timestamp-ms"] for one in before[-1:])])
         files, rows = live_counts(manifests)
+        vectors, deleted = live_counts(manifests, DELETES)
+        first_row_id = _next_row_id(base)
+        changed = changes.removed or not (base is None or changes.vectors_kept)
         made = {
             "snapshot-id": snapshot.id,
             "sequence-number": snapshot.id,
             **({} if base is None else {"parent-snapshot-id": base["current-snapshot-id"]}),
             "timestamp-ms": time_ms,
             "summary": {
-                "operation": "overwrite" if changes.removed else "append",
+                "operation": "overwrite" if changed else "append",
                 "total-data-files": str(files),
                 "total-records": str(rows),
+                "total-delete-files": str(vectors),
+                "total-position-deletes": str(deleted),
+                "total-equality-deletes": "0",
                 MADE_OF: snapshot.delta_manifest_list,
                 LEVELS: changes.levels,
             },
             "manifest-list": self._home.where(list_path),
             "schema-id": self._schema.id,
+            **self._numbers({"first-row-id": first_row_id, "added-rows": next_row_id - first_row_id}),
         }
         kept = kept_snapshots(self._home, self._options, [*before, made])
         known = [] if base is None else [one for one in base["schemas"] if one["schema-id"] != self._schema.id]
         used = {one["schema-id"] for one in kept}
         spec = partition_spec(self._schema)
         return {
-            "format-version": 2,
+            "format-version": self._version,
             "table-uuid": self._home.ids.uuid() if base is None else base["table-uuid"],
             "location": self._folder.location,
             "last-sequence-number": snapshot.id,
@@ -296,10 +331,15 @@ class Publication:
             "sort-orders": [{"order-id": 0, "fields": []}],
             "properties": {},
             "current-snapshot-id": snapshot.id,
+            **self._numbers({NEXT_ROW_ID: next_row_id}),
             "refs": self._refs(kept),
             "snapshots": kept,
             "snapshot-log": [{"snapshot-id": one["snapshot-id"], "timestamp-ms": one["timestamp-ms"]} for one in kept],
         }
+
+    def _numbers(self, fields: dict[str, int]) -> dict[str, int]:
+        """Fields of versions whose rows have numbers; none in others."""
+        return fields if self._version >= ROWS_NUMBERED else {}
 
     def _refs(self, kept: list[dict[str, Any]]) -> dict[str, Any]:
         """The tags of snapshots that are published. The main branch is the current snapshot: Java Paimon would make it a tag."""
@@ -324,11 +364,5 @@ class Publication:
         store.put(path, text)
 
 
-def _highest_levels(live: pa.Table, level: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Of each file the highest level of its bucket."""
-    keys = live.select(["_PARTITION", "_BUCKET"]).append_column("level", pa.array(level))
-    highest = keys.group_by(["_PARTITION", "_BUCKET"], use_threads=False).aggregate([("level", "max")])
-    rows = keys.append_column("row", pa.array(np.arange(len(level))))
-    joined = rows.join(highest, ["_PARTITION", "_BUCKET"], use_threads=False).sort_by("row")
-    found: np.ndarray[Any, Any] = joined.column("level_max").to_numpy()
-    return found
+def _next_row_id(base: Metadata | None) -> int:
+    return 0 if base is None else int(base.get(NEXT_ROW_ID, 0))

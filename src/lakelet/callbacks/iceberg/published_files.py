@@ -48,7 +48,11 @@ class FileDescriber:
         """Where the file is, with its store."""
         if entry.file.external_path is not None:
             return entry.file.external_path
-        return self._home.where(f"{self._folders.bucket_folder(entry.partition, entry.bucket)}/{entry.file.name}")
+        return self.location(entry.partition, entry.bucket, entry.file.name)
+
+    def location(self, partition: bytes, bucket: int, name: str) -> str:
+        """Where a file of the table's own folders is, with its store."""
+        return self._home.where(f"{self._folders.bucket_folder(partition, bucket)}/{name}")
 
     def rows(self, entries: Iterable[ManifestEntry], snapshot_id: int) -> list[dict[str, Any]]:
         """Manifest rows that add these files."""
@@ -67,12 +71,17 @@ class FileDescriber:
         file, path = entry.file, self.path(entry)
         if not file.name.endswith(_SUFFIX):
             raise InvalidError(f"{path} cannot be published as a file of an Iceberg table: expected a Parquet file")
+        if self._schema.primary_keys and file.delete_row_count:
+            raise InvalidError(
+                f"{path} cannot be published as a file of an Iceberg table: {file.delete_row_count} of its rows are deletes; "
+                "compact the table fully"
+            )
         nulls, lower, upper = self._bounds(file, path)
         return {
             "content": 0,
             "file_path": path,
             "file_format": "PARQUET",
-            "partition": self._partition(entry.partition),
+            "partition": self.partition(entry.partition),
             "record_count": file.row_count,
             "file_size_in_bytes": file.size,
             "null_value_counts": nulls,
@@ -80,7 +89,8 @@ class FileDescriber:
             "upper_bounds": upper,
         }
 
-    def _partition(self, partition: bytes) -> dict[str, Any]:
+    def partition(self, partition: bytes) -> dict[str, Any]:
+        """The values of a partition, as manifests have them."""
         found = self._partitions.get(partition)
         if found is None:
             fields = self._schema.partition_fields

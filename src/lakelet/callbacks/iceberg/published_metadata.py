@@ -5,6 +5,7 @@
     <folder>/vN.metadata.json, version-hint.text
     <folder>/snap-N-<uuid>.avro          manifest lists
     <folder>/<uuid>-mK.avro              manifests
+    <folder>/index-….<uuid>.puffin       deletion vectors of the table's index file of that name
 
 The summary of each Iceberg snapshot records which snapshot of the table it was made of, by its delta manifest list, for a
 rollback frees ids; and which levels of the table were published. A metadata file of another table is never taken for one's own.
@@ -27,8 +28,11 @@ from lakelet.storage.home import TableHome
 HINT = "version-hint.text"
 MADE_OF = "lakelet.delta-manifest-list"
 LEVELS = "lakelet.published-levels"
+NEXT_ROW_ID = "next-row-id"
 _VERSION = re.compile(r"v(\d{1,18})\.metadata\.json")
-_OWN_FILES = re.compile(r"(?:snap-\d+-[0-9a-f-]{8,36}|[0-9a-f-]{8,36}-m\d+)\.avro")
+_ID = "[0-9A-Za-z-]{8,36}"
+_PUFFIN = re.compile(rf"(index-{_ID}-\d{{1,9}})\.{_ID}\.puffin")
+_OWN_FILES = re.compile(rf"(?:snap-\d+-{_ID}|{_ID}-m\d+)\.avro|{_PUFFIN.pattern}")
 _METADATA = ".metadata.json"
 
 Metadata = dict[str, Any]
@@ -97,12 +101,12 @@ class PublishedFolder:
         return self.home.where(self.home.paths.root)
 
     def name_of(self, location: object) -> str | None:
-        """The path of a manifest or manifest list in this folder, None for one anywhere else."""
+        """The path of a manifest, manifest list or Puffin file in this folder, None for one anywhere else."""
         name = str(location).rsplit("/", 1)[-1]
         return self.path(name) if _OWN_FILES.fullmatch(name) and location == self.home.where(self.path(name)) else None
 
     def own_files(self) -> dict[str, int]:
-        """The manifests and manifest lists in the folder, and when each was written; links are not followed."""
+        """The manifests, manifest lists and Puffin files in the folder, and when each was written; links are not followed."""
         listing = self.home.store.list_folder(self.folder)
         return {
             info.path: info.modified_ms
@@ -117,6 +121,12 @@ class PublishedFolder:
             return any(MADE_OF in one.get("summary", {}) for one in found.get("snapshots", ()))
         except (AttributeError, TypeError):
             return False
+
+
+def index_file_of(location: str) -> str | None:
+    """The index file whose vectors a Puffin file has, by its name; None for any other file."""
+    match = _PUFFIN.fullmatch(location.rsplit("/", 1)[-1])
+    return None if match is None else match[1]
 
 
 def _is_whole(found: Mapping[str, Any]) -> bool:

@@ -21,6 +21,7 @@ from lakelet.format.data.field_ids import element_id, key_id
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import BINARIES, STRINGS, Array, Atomic, DataType, Field, Kind, Map, Row
 from lakelet.options import (
+    DELETION_VECTORS_BITMAP64,
     DELETION_VECTORS_ENABLED,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
@@ -31,6 +32,8 @@ from lakelet.options import (
 )
 
 FIRST_PARTITION_ID = 1000
+# The version of Iceberg's format that has deletion vectors.
+_VECTORS_SINCE = 3
 _LEAST_PRECISION, _MOST_PRECISION = 3, 6
 _PLAIN = {
     Kind.BOOLEAN: "boolean",
@@ -70,15 +73,11 @@ def check_published(schema: TableSchema) -> None:
         raise InvalidError(
             f"option '{ICEBERG_STORAGE.name}': {storage} is not published to; expected table-location or hadoop-catalog"
         )
-    if options.get(ICEBERG_FORMAT_VERSION) != 2:
-        raise InvalidError(
-            f"option '{ICEBERG_FORMAT_VERSION.name}': expected 2, the version that is published, found 3"
-        )
     if options.get(DELETION_VECTORS_ENABLED):
-        raise InvalidError(
-            f"a table with '{DELETION_VECTORS_ENABLED.name}' is not published as an Iceberg table: its vectors would be "
-            "missing there"
-        )
+        if options.get(ICEBERG_FORMAT_VERSION) < _VECTORS_SINCE:
+            raise _vectors_unseen(ICEBERG_FORMAT_VERSION.name, str(_VECTORS_SINCE))
+        if not options.get(DELETION_VECTORS_BITMAP64):
+            raise _vectors_unseen(DELETION_VECTORS_BITMAP64.name, "true")
     keyed = bool(schema.primary_keys)
     levels = options.get(FILE_FORMAT_PER_LEVEL)
     default = options.get(FILE_FORMAT)
@@ -90,6 +89,13 @@ def check_published(schema: TableSchema) -> None:
             f"a table with data files of the format {sorted(others)[0]} is not published as an Iceberg table: expected parquet"
         )
     iceberg_schema(schema)
+
+
+def _vectors_unseen(option: str, expected: str) -> InvalidError:
+    return InvalidError(
+        f"a table with '{DELETION_VECTORS_ENABLED.name}' is published as an Iceberg table only with '{option}' = '{expected}': "
+        "elsewhere its readers would see deleted rows"
+    )
 
 
 def check_readable_change(old: TableSchema, new: TableSchema) -> None:

@@ -66,7 +66,7 @@ def decode(data: bytes, *, path: str, cardinality: int | None = None) -> Positio
     reader = _Reader(payload[_U32:], path)
     if magic == MAGIC_32:
         positions = _decode_bitmap(reader)
-    elif int.from_bytes(payload[:_U32], "little") == MAGIC_64:
+    elif has_64_bits(data):
         positions = _decode_bitmaps(reader)
     else:
         raise CorruptionError(f"{path}: expected the magic number of a deletion vector, found {magic}")
@@ -75,6 +75,11 @@ def decode(data: bytes, *, path: str, cardinality: int | None = None) -> Positio
     if cardinality is not None and len(positions) != cardinality:
         raise CorruptionError(f"{path}: a deletion vector has {len(positions)} positions, expected {cardinality}")
     return positions
+
+
+def has_64_bits(data: bytes) -> bool:
+    """Whether a vector has the 64-bit form. `data` starts at `size`."""
+    return int.from_bytes(data[_U32 : 2 * _U32], "little") == MAGIC_64
 
 
 class _Reader:

@@ -10,6 +10,7 @@ import pytest
 
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, UnavailableError
+from lakelet.format.avro.decode import decode
 from lakelet.storage.memory import MemoryStore
 from lakelet.table.table import Table
 from tests.crash.warehouse import lake_on
@@ -191,6 +192,109 @@ def test_expired_snapshots_go_but_for_tagged_ones(store: Flaky, lake: Lake) -> N
     assert {name for name in names(store) if name.startswith("snap-")} == lists
 
 
+VECTORS = {
+    "metadata.iceberg.format-version": "3",
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+}
+
+
+def summary(store: MemoryStore) -> tuple[int, int, int]:
+    """Rows, deletion vectors and deleted rows of the newest Iceberg snapshot."""
+    found = published(store)["snapshots"][-1]["summary"]
+    return int(found["total-records"]), int(found["total-delete-files"]), int(found["total-position-deletes"])
+
+
+def test_superseded_rows_of_a_keyed_table_are_published_as_vectors(store: Flaky, lake: Lake) -> None:
+    table = table_of(lake, keyed=True, **VECTORS)
+    table.write(rows(*range(2000)))
+    table.compact(full=True)
+    table.write(rows(2, 3, 2000))
+    assert summary(store) == (2003, 1, 2)
+    table.delete(where="id = 4")
+    assert summary(store)[0] - summary(store)[2] == 2000
+    table.compact(full=True)
+    assert summary(store) == (2000, 0, 0)
+    assert published(store)["format-version"] == 3
+
+
+def test_each_row_gets_a_number_once(store: Flaky, lake: Lake) -> None:
+    table = table_of(lake, **VECTORS, **{"metadata.iceberg.compaction.max.file-num": "2"})
+    for id_ in range(6):
+        table.write(rows(2 * id_, 2 * id_ + 1))
+    table.delete(where="id = 3")
+    found = published(store)
+    assert found["next-row-id"] >= 12
+    snapshots = found["snapshots"]
+    assert [one["first-row-id"] for one in snapshots[1:]] == [
+        one["first-row-id"] + one["added-rows"] for one in snapshots[:-1]
+    ]
+    path = snapshots[-1]["manifest-list"].removeprefix(f"{store.location}/")
+    numbers: list[int] = []
+    for manifest in decode(store.get(path), path=path).to_pylist():
+        own = manifest["manifest_path"].removeprefix(f"{store.location}/")
+        first = manifest["first_row_id"]
+        for entry in decode(store.get(own), path=own).to_pylist():
+            file = entry["data_file"]
+            if manifest["content"] == 0 and entry["status"] != 2:
+                if file["first_row_id"] is None:
+                    file["first_row_id"], first = first, first + file["record_count"]
+                numbers += range(file["first_row_id"], file["first_row_id"] + file["record_count"])
+    assert len(numbers) == len(set(numbers)) == 12
+    assert max(numbers) < found["next-row-id"]
+
+
+def test_puffin_files_go_with_the_snapshots_that_name_them(store: Flaky, lake: Lake) -> None:
+    retained = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
+    table = table_of(lake, **VECTORS, **retained)
+    table.write(rows(*range(10)))
+    for id_ in range(6):
+        table.delete(where=f"id = {id_}")
+        # One of each of the two snapshots.
+        assert len([name for name in names(store) if name.endswith(".puffin")]) == min(id_ + 1, 2)
+    assert summary(store) == (10, 1, 6)
+    table.compact(full=True)
+    table.write(rows(20))
+    table.write(rows(21))
+    assert [name for name in names(store) if name.endswith(".puffin")] == []
+
+
+def test_unchanged_vectors_are_not_copied_again(store: Flaky, lake: Lake) -> None:
+    table = table_of(lake, **VECTORS)
+    table.write(rows(*range(10)))
+    table.delete(where="id = 1")
+    before = [name for name in names(store) if name.endswith(".puffin")]
+    table.write(rows(20))
+    assert [name for name in names(store) if name.endswith(".puffin")] == before
+    assert summary(store) == (11, 1, 1)
+
+
+def test_vectors_of_32_bits_are_not_published(store: Flaky, lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    table = lake.create_table("d.t", [("id", "BIGINT"), ("s", "STRING")], options={"deletion-vectors.enabled": "true"})
+    table.write(rows(1, 2))
+    table.delete(where="id = 1")
+    with caplog.at_level(logging.WARNING, "lakelet.commit.callbacks"):
+        table.set_options({STORAGE: "hadoop-catalog", **VECTORS})
+        table.write(rows(3))
+    assert "has 32 bits" in caplog.text
+    assert HINT not in [info.path for info in store.list("iceberg")]
+    table.compact(full=True)
+    assert summary(store) == (2, 0, 0)
+
+
+def test_vectors_left_behind_are_never_hidden(store: Flaky, lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    """They still count where no new ones are made, so that a table of version 2 with some is not published."""
+    options = {"deletion-vectors.enabled": "true", "deletion-vectors.modifiable": "true"}
+    table = lake.create_table("d.t", [("id", "BIGINT"), ("s", "STRING")], options=options)
+    table.write(rows(1, 2))
+    table.delete(where="id = 1")
+    with caplog.at_level(logging.WARNING, "lakelet.commit.callbacks"):
+        table.set_options({"deletion-vectors.enabled": "false", STORAGE: "hadoop-catalog"})
+        table.write(rows(3))
+    assert "cannot be published" in caplog.text or "has deletion vectors" in caplog.text
+    assert HINT not in [info.path for info in store.list("iceberg")]
+
+
 def test_many_manifests_are_merged(store: Flaky, lake: Lake) -> None:
     table = table_of(lake, **{"metadata.iceberg.compaction.max.file-num": "10"})
     for id_ in range(25):
@@ -287,10 +391,17 @@ def test_metadata_in_the_table_leaves_no_identity_file(store: Flaky, lake: Lake)
     [
         ({STORAGE: "hive-catalog"}, "hive-catalog is not published to"),
         ({STORAGE: "rest-catalog"}, "rest-catalog is not published to"),
-        ({STORAGE: "table-location", "metadata.iceberg.format-version": "3"}, "expected 2"),
         ({STORAGE: "table-location", "file.format": "orc"}, "the format orc"),
         ({STORAGE: "table-location", "file.format.per.level": "5:avro"}, "the format avro"),
-        ({STORAGE: "table-location", "deletion-vectors.enabled": "true"}, "'deletion-vectors.enabled'"),
+        ({STORAGE: "table-location", "deletion-vectors.enabled": "true"}, "'metadata.iceberg.format-version' = '3'"),
+        (
+            {
+                STORAGE: "table-location",
+                "deletion-vectors.enabled": "true",
+                "metadata.iceberg.format-version": "3",
+            },
+            "'deletion-vectors.bitmap64' = 'true'",
+        ),
     ],
 )
 def test_what_cannot_be_published_is_refused_by_name(lake: Lake, options: dict[str, str], expected: str) -> None:
