@@ -31,7 +31,9 @@ def opened_client(
     )
 
 
-def run_query(client: Client, statement: str, params: Mapping[str, str], *, form: str, limit: int | None) -> None:
+def run_query(
+    client: Client, statement: str, params: Mapping[str, str], *, form: str, limit: int | None, engine: str | None
+) -> None:
     """Run a SELECT and print its rows."""
     from lakelet.cli.deferred_pandas import defer_pandas  # noqa: PLC0415 - only this command loads Arrow's tables.
 
@@ -41,7 +43,7 @@ def run_query(client: Client, statement: str, params: Mapping[str, str], *, form
     from lakelet.cli.statements import parameter_values  # noqa: PLC0415
 
     text = sys.stdin.read() if statement == "-" else statement
-    answer = client.query(text, parameter_values(params) or None)
+    answer = client.query(text, parameter_values(params) or None, engine=engine)
     write_result(SqlResult.of_table(answer.to_arrow()), form, sys.stdout, limit)
 
 

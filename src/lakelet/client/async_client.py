@@ -117,9 +117,12 @@ class AsyncClient:
         *,
         time_zone: str | None = None,
         timeout_seconds: float | None = None,
+        engine: str | None = None,
     ) -> QueryAnswer:
         """Run a SELECT."""
-        return await self._run(self._client.query, sql, params, time_zone=time_zone, timeout_seconds=timeout_seconds)
+        return await self._run(
+            self._client.query, sql, params, time_zone=time_zone, timeout_seconds=timeout_seconds, engine=engine
+        )
 
     async def create_table(
         self,

@@ -161,8 +161,12 @@ class Client:
         *,
         time_zone: str | None = None,
         timeout_seconds: float | None = None,
+        engine: str | None = None,
     ) -> QueryAnswer:
-        """Run a SELECT; `params` are values of `$name`, or of `?`. Texts without a zone are in `time_zone`, by default UTC."""
+        """Run a SELECT; `params` are values of `$name`, or of `?`. Texts without a zone are in `time_zone`, by default UTC.
+
+        `engine` is `spark` or `local`; by default the service decides by what the query reads.
+        """
         body: dict[str, object] = {"sql": sql}
         if params is not None:
             body["params"] = dict(params) if isinstance(params, Mapping) else list(params)
@@ -170,6 +174,8 @@ class Client:
             body["time_zone"] = time_zone
         if timeout_seconds is not None:
             body["timeout_seconds"] = timeout_seconds
+        if engine is not None:
+            body["engine"] = engine
         waited = max(self._timeout, (timeout_seconds or 0.0) + _QUERY_GRACE_SECONDS)
         headers = {"content-type": _JSON, "accept": f"{ARROW}, application/problem+json"}
         request = HttpRequest("POST", "/v1/query", json_body(body), headers, repeatable=True, timeout_seconds=waited)

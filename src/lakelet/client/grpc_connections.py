@@ -171,6 +171,7 @@ def _query(call: _Call) -> bytes:
         params_json="" if params is None else json.dumps(params, ensure_ascii=False),
         time_zone=asked.get("time_zone") or "",
         timeout_seconds=asked.get("timeout_seconds") or 0.0,
+        engine=asked.get("engine") or "",
     )
     parts = call.rpc(LAKELET, "QueryArrow", message, "QueryArrowResponse", "unary_stream")
     return b"".join(one.arrow for one in parts)

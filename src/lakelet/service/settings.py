@@ -102,6 +102,17 @@ class ServiceSettings:
         least=0,
         most=1 << 50,
     )
+    spark: str | None = _setting(
+        None,
+        "Where queries run that are too large for nodes, or ask for it: a Spark master, such as local[4], or the sc:// address "
+        "of Spark Connect.",
+    )
+    query_spark_bytes: int = _setting(
+        64 << 30,
+        "A query that reads so many bytes of a table runs on Spark, where there is one.",
+        least=0,
+        most=1 << 50,
+    )
     slow_query_seconds: int = _setting(5, "Queries that take as long are logged.", least=0, most=86_400)
     audit_file: str | None = _setting(None, "The file of the audit log; by default its lines are in the log.")
     audit_sql: str = _setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -34,6 +35,13 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of records
 _URL, _SECONDS = "http://127.0.0.1:8080", 60.0
 
 
+class Engine(StrEnum):
+    """Where a query runs."""
+
+    local = "local"
+    spark = "spark"
+
+
 @app.command("sql")
 @command
 def sql(
@@ -47,6 +55,9 @@ def sql(
     limit: Annotated[
         int | None, typer.Option("--limit", min=0, help="The most rows to write, 0 for all; 100 for people.")
     ] = None,
+    engine: Annotated[
+        Engine | None, typer.Option("--engine", help="Where it runs; by default the service decides by what is read.")
+    ] = None,
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
     certificate_file: CertificateOption = None,
@@ -59,7 +70,8 @@ def sql(
 
     form = "object" if call.output.for_programs else output.value
     with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
-        run_query(client, statement, values, form=form, limit=limit)
+        where = None if engine is None else engine.value
+        run_query(client, statement, values, form=form, limit=limit, engine=where)
 
 
 @app.command("write")

@@ -75,6 +75,7 @@ class LakeletEdge:
             params=_params(message),
             time_zone=message.time_zone or None,
             timeout_seconds=message.timeout_seconds or None,
+            engine=message.engine or None,
         )
         made = message_class("lakelet.v1.QueryArrowResponse")
         async with aclosing(self._queries.arrow(request, call.caller, call.request_id)) as parts:

@@ -25,11 +25,13 @@ from lakelet.service.query.query_run import QueryRun
 from lakelet.service.query.query_spread import QuerySpread, WorkerNodes
 from lakelet.service.query.served_table import OtherWriters, ServedTables
 from lakelet.service.query.served_version import ServedVersions
+from lakelet.service.query.spark_spread import SizedSpread, SparkQueries, SparkSpread
 from lakelet.sql.sandbox.sandbox import Sandbox
 from lakelet.sql.statement import Params
 
 _LOG = logging.getLogger("lakelet.service.query")
 _SHOWN_TEXT = 2_000
+_LOCAL, _SPARK = "local", "spark"
 # Partial results that a node may send, in bytes of a whole result.
 _MORE_GATHERED = 4
 
@@ -38,6 +40,7 @@ _MORE_GATHERED = 4
 class QueryRequest:
     """One SELECT, or EXPLAIN [ANALYZE] of one. `params` are values for `$name`, or for `?` and `$1`; `request_id` is the one it
     can be cancelled by; `time_zone` is that of texts without one, UTC by default; `timeout_seconds` may shorten the limit.
+    `engine` is where it runs: on Spark (`spark`), on this node alone (`local`), or, by default, where its size asks for.
     `warnings` gets why the answer may lack rows, before its first row is there."""
 
     sql: str
@@ -45,6 +48,7 @@ class QueryRequest:
     request_id: str | None = None
     time_zone: str | None = None
     timeout_seconds: float | None = None
+    engine: str | None = None
     warnings: list[str] = field(default_factory=list)
 
 
@@ -59,8 +63,10 @@ class QueryEngine:
         clock: Clock | None = None,
         others: OtherWriters | None = None,
         workers: WorkerNodes | None = None,
+        spark: SparkQueries | None = None,
     ) -> None:
         self._workers = workers
+        self._spark = spark
         self._lake = lake
         self._others = others
         self._served = served
@@ -82,7 +88,7 @@ class QueryEngine:
             with run.errors(self._lake.location):
                 run.start_clock(seconds - (self._clock.monotonic() - run.started))
                 tables = ServedVersions(self._served if served is None else served, self._others, request.warnings)
-                spread = self._spread(run)
+                spread = self._spread(run, request.engine)
                 attach = run.attach if spread is None else lambda space: run.attach(spread.beside(space))
                 query = self._sandbox.start(request.sql, tables, request.params, request.time_zone, attach, spread)
         except BaseException as error:
@@ -105,19 +111,40 @@ class QueryEngine:
         for run in found:
             run.cancel()
         self.fragments.cancel_all()
+        if self._spark is not None:
+            self._spark.close()
         self._sandbox.close()
 
-    def _spread(self, run: QueryRun) -> QuerySpread | None:
-        """The other nodes, as one query may use them."""
-        if self._workers is None:
+    def _spread(self, run: QueryRun, engine: str | None) -> QuerySpread | SparkSpread | SizedSpread | None:
+        """The other nodes, and Spark, as one query may use them."""
+        if engine == _LOCAL:
             return None
-        return QuerySpread(
-            self._workers,
+        most = self._limits.bytes * _MORE_GATHERED
+
+        def seconds_left() -> float:
+            return run.started + run.seconds - self._clock.monotonic()
+
+        nodes = None
+        if self._workers is not None and engine is None:
+            nodes = QuerySpread(
+                self._workers,
+                self.fragments.prepare,
+                least_bytes=self._limits.spread_bytes,
+                most_gathered_bytes=most,
+                seconds_left=seconds_left,
+            )
+        if self._spark is None:
+            return nodes
+        spark = SparkSpread(
+            self._spark,
             self.fragments.prepare,
-            least_bytes=self._limits.spread_bytes,
-            most_gathered_bytes=self._limits.bytes * _MORE_GATHERED,
-            seconds_left=lambda: run.started + run.seconds - self._clock.monotonic(),
+            self._lake.location,
+            self._limits,
+            most_gathered_bytes=most,
+            seconds_left=seconds_left,
+            required=engine == _SPARK,
         )
+        return spark if engine == _SPARK else SizedSpread(nodes, spark)
 
     def _check(self, request: QueryRequest) -> None:
         size = len(request.sql.encode(errors="surrogatepass"))
@@ -125,6 +152,10 @@ class QueryEngine:
             raise InvalidError(f"sql: expected at most {self._limits.sql_bytes} bytes, found {size}")
         if request.timeout_seconds is not None and not request.timeout_seconds > 0:
             raise InvalidError(f"timeout_seconds: expected a number above 0, found {request.timeout_seconds!r}")
+        if request.engine not in (None, _LOCAL, _SPARK):
+            raise InvalidError(f"engine: expected {_LOCAL} or {_SPARK}, found {request.engine!r}")
+        if request.engine == _SPARK and self._spark is None:
+            raise InvalidError("engine: this service has no Spark; start it with --spark")
 
     def _take_slot(self, run: QueryRun) -> None:
         with self._lock:

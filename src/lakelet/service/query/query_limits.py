@@ -20,7 +20,8 @@ class QueryLimits:
     `seconds` of one query, its time to wait included; `rows` and `bytes` of its result, as JSON text or Arrow; `running` queries
     at the same time, and the seconds that others wait for their turn (`wait_seconds`). `memory_limit` and `spill_limit` are those
     of all queries together in DuckDB's words, such as `2GB`, `threads` those they share; empty, or 0, is DuckDB's default. A
-    query that takes `slow_seconds` is logged. One that reads `spread_bytes` of a table is spread over the workers of a cluster.
+    query that takes `slow_seconds` is logged. One that reads `spread_bytes` of a table is spread over the workers of a cluster,
+    one that reads `spark_bytes` over tasks of Spark, where there is one.
     """
 
     seconds: float = 60.0
@@ -34,11 +35,14 @@ class QueryLimits:
     threads: int = 0
     slow_seconds: float = 5.0
     spread_bytes: int = 256 << 20
+    spark_bytes: int = 64 << 30
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name in ("threads", "wait_seconds", "slow_seconds", "spread_bytes") else 1e-9
+            least = (
+                0 if field.name in ("threads", "wait_seconds", "slow_seconds", "spread_bytes", "spark_bytes") else 1e-9
+            )
             if not isinstance(value, str) and value < least:
                 raise InvalidError(f"query limit {field.name!r}: expected a number above 0, found {value!r}")
 
@@ -53,6 +57,7 @@ class QueryLimits:
             memory_limit=settings.query_memory or "",
             slow_seconds=settings.slow_query_seconds,
             spread_bytes=settings.query_spread_bytes,
+            spark_bytes=settings.query_spark_bytes,
         )
 
     def engine_settings(self) -> dict[str, str]:

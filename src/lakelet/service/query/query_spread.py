@@ -110,6 +110,9 @@ class QuerySpread:
             found.setdefault(memory, [])
         return [(node, names, node == memory) for node, names in found.items()]
 
+    def decline(self) -> None:
+        """Told that the query cannot be split; it runs on this node then."""
+
     # ------------------------------------------------------------------ work
 
     def run(self, work: Work) -> GatheredRows:

@@ -31,6 +31,7 @@ class QueryBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     params: dict[str, Any] | list[Any] | None = None
     time_zone: str | None = None
     timeout_seconds: float | None = None
+    engine: str | None = None
 
 
 class BackupBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -115,6 +115,7 @@ class _Edge:
             params=body.params,
             time_zone=body.time_zone,
             timeout_seconds=body.timeout_seconds,
+            engine=body.engine,
         )
         gone = asyncio.ensure_future(_disconnected(request.receive))
         owned = (asked, _caller(request), request.state.request_id, gone)

@@ -116,5 +116,8 @@ class Spread(Protocol):
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
 
+    def decline(self) -> None:
+        """Told that the query cannot be split, and would run on one node; InvalidError where it may not."""
+
     def run(self, work: Work) -> Gathered:
         """Have it done. SpreadFailedError where it is not, unless the query has come to its end by an error of its own."""

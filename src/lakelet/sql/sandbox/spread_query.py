@@ -65,6 +65,17 @@ class _Bound:
 
 def spread_query(query: SandboxedQuery, zone: str | None, spread: Spread, *, is_explained: bool) -> SpreadResult | None:
     """The result of a query that other nodes took part in; None where it runs on one node."""
+    if _is_counted(query):
+        return None
+    found = _split_result(query, zone, spread, is_explained=is_explained)
+    if found is None:
+        spread.decline()
+    return found
+
+
+def _split_result(
+    query: SandboxedQuery, zone: str | None, spread: Spread, *, is_explained: bool
+) -> SpreadResult | None:
     chosen = _chosen(query, spread)
     if chosen is None:
         return None
@@ -102,8 +113,6 @@ def _chosen(query: SandboxedQuery, spread: Spread) -> _Chosen | None:
     tables = query.tables_by_alias()
     if tables is None or query.is_long or not all(_can_travel(table) for table in tables.values()):
         return None
-    if len(tables) == 1 and all_counted(query.tree, next(iter(tables.values())).count) is not None:
-        return None
     found = []
     for node in splittable_tables(query.tree):
         table = tables[_alias(node)]
@@ -116,6 +125,12 @@ def _chosen(query: SandboxedQuery, spread: Spread) -> _Chosen | None:
         return None
     largest = max(found, key=lambda one: sum(split.bytes for split in one.splits))
     return largest if spread.is_worthwhile([one.bytes for one in largest.splits]) else None
+
+
+def _is_counted(query: SandboxedQuery) -> bool:
+    """Whether metadata has the answer."""
+    tables = query.tables_by_alias() or {}
+    return len(tables) == 1 and all_counted(query.tree, next(iter(tables.values())).count) is not None
 
 
 def _can_travel(table: SandboxTable) -> bool:

@@ -1,0 +1,252 @@
+"""One query spread over the tasks of a Spark job: the plan that workers of a cluster would run, each split read by DuckDB there.
+
+    splits ── groups of about a task's bytes ── spark/jobs/spread: SparkFragment ── gathered
+    rows in memory ── a fragment of this node
+
+Nothing is translated: tasks run the same text in the same sandbox over the same pinned version as a worker, and the node that was
+asked combines their rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from lakelet.errors import InvalidError, LakeletError, UnavailableError
+from lakelet.ids import RandomIds
+from lakelet.service.query.gathered_rows import GatheredPart, GatheredRows
+from lakelet.service.query.query_limits import QueryLimits
+from lakelet.service.query.query_run import Interruptible
+from lakelet.service.query.query_spread import FragmentStream, QuerySpread
+from lakelet.service.query.spark_fragment import SparkFragment
+from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, Work
+from lakelet.storage.spill_folder import SpillFolder
+
+_LOG = logging.getLogger("lakelet.service.query")
+_IDS = RandomIds()
+# What memory has of other tables travels with every task.
+_MOST_SENT_BYTES = 8 << 20
+_TASK_BYTES = 128 << 20
+
+
+class SparkQueries:
+    """The Spark of a service: a master, or a Spark Connect server; a session is made by the first query that needs it."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._lock = threading.Lock()
+        self._session: Any = None
+
+    def session(self) -> Any:
+        """The session. UnavailableError where there is none to be had."""
+        from lakelet.spark.service_session import service_session  # noqa: PLC0415 - PySpark is an extra, and takes a second to load.
+
+        with self._lock:
+            if self._session is None:
+                self._session = service_session(self.address)
+            return self._session
+
+    def close(self) -> None:
+        """Stop the session."""
+        with self._lock:
+            if self._session is not None:
+                self._session.stop()
+            self._session = None
+
+
+class SparkSpread:
+    """The work of one query on Spark. With `required` the query runs nowhere else."""
+
+    def __init__(
+        self,
+        spark: SparkQueries,
+        run_here: Callable[[Fragment, float], FragmentStream],
+        location: str,
+        limits: QueryLimits,
+        *,
+        most_gathered_bytes: int,
+        seconds_left: Callable[[], float],
+        required: bool,
+    ) -> None:
+        self._spark = spark
+        self._run_here = run_here
+        self._location = location
+        self._limits = limits
+        self._most_gathered = most_gathered_bytes
+        self._seconds_left = seconds_left
+        self._required = required
+        self._tag = f"lakelet-query-{_IDS.uuid()}"
+        self._lock = threading.Lock()
+        self._running: Any = None
+        self._here: FragmentStream | None = None
+        self._stopped = False
+        self._beside: Interruptible | None = None
+
+    # ------------------------------------------------------------------ whether
+
+    def is_worthwhile(self, sizes: Sequence[int]) -> bool:
+        """Whether a table with splits of these bytes is read by Spark."""
+        return self._required or (bool(sizes) and sum(sizes) >= self._limits.spark_bytes)
+
+    def can_take(self, work: Work) -> bool:
+        """Whether what memory has of the tables is little enough to be sent along."""
+        return work.sent_bytes <= _MOST_SENT_BYTES
+
+    def told(self, work: Work) -> Sequence[Told]:
+        """Who would do what."""
+        return [Told(f"Spark at {self._spark.address}", len(work.splits), sum(one.bytes for one in work.splits))]
+
+    def decline(self) -> None:
+        """Told that the query cannot be split: InvalidError where it has to be."""
+        if self._required:
+            raise InvalidError(
+                "engine: expected a query that can be split over tasks of Spark, found one that cannot: leave `engine` out to "
+                "run it on a node of the service"
+            )
+
+    # ------------------------------------------------------------------ work
+
+    def run(self, work: Work) -> GatheredRows:
+        """Have it done. SpreadFailedError where Spark cannot; UnavailableError where nobody else may."""
+        folder = SpillFolder("lakelet-gathered-")
+        try:
+            parts = [self._memory(work, folder), *self._tasks(work, folder)]
+        except BaseException as error:
+            folder.cleanup()
+            if not isinstance(error, LakeletError):
+                raise
+            self._check()
+            if self._required:
+                raise error if isinstance(error, InvalidError) else UnavailableError(f"Spark: {error}") from error
+            raise SpreadFailedError(f"Spark: {error}") from error
+        return GatheredRows(parts, folder)
+
+    def beside(self, engine: Interruptible) -> SparkSpread:
+        """This, with what else is to be interrupted."""
+        self._beside = engine
+        return self
+
+    def interrupt(self) -> None:
+        """End the work; any thread may call this."""
+        with self._lock:
+            self._stopped = True
+            spark, here = self._running, self._here
+        if here is not None:
+            here.cancel()
+        if spark is not None:
+            spark.interruptTag(self._tag)
+        if self._beside is not None:
+            self._beside.interrupt()
+
+    def _memory(self, work: Work, folder: SpillFolder) -> GatheredPart:
+        """What memory has of the table, read on this node."""
+        part = GatheredPart(work.schema, folder)
+        rows = work.overlay.rows
+        if rows is not None and rows.num_rows:
+            stream = self._run_here(work.fragment([], has_memory=True), max(self._seconds_left(), 0.001))
+            with self._lock:
+                self._here = stream
+            self._check()
+            with closing(stream.batches()) as batches:
+                for batch in batches:
+                    part.add(batch)
+        part.finish()
+        return part
+
+    def _tasks(self, work: Work, folder: SpillFolder) -> list[GatheredPart]:
+        """The rows of the tasks."""
+        from lakelet.spark.jobs.spread import spread  # noqa: PLC0415 - see above.
+
+        pieces = split_groups(work.splits)
+        if not pieces:
+            return []
+        spark = self._spark.session()
+        bare = replace(work, splits=(), overlay=replace(work.overlay, rows=None))
+        seconds = max(self._seconds_left(), 0.001)
+        task = SparkFragment(bare, self._location, replace(self._limits, threads=1), seconds, self._most_gathered)
+        with self._lock:
+            self._running = spark
+        self._check()
+        spark.addTag(self._tag)
+        try:
+            found = spread(spark, pieces, task, "a query")
+        finally:
+            spark.removeTag(self._tag)
+        self._check()
+        if sum(len(data) for _, data in found) > self._most_gathered:
+            raise InvalidError(f"the tasks give more than {self._most_gathered} bytes")
+        return [_part(data, work.schema, folder) for _, data in found]
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise InvalidError("the query was interrupted")
+
+
+def split_groups(splits: Sequence[PlannedSplit]) -> list[tuple[str, ...]]:
+    """Splits in groups of about the bytes of a task, in their order."""
+    groups: list[list[str]] = []
+    size = 0
+    for one in splits:
+        if not groups or size + one.bytes > _TASK_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(one.name)
+        size += one.bytes
+    return [tuple(group) for group in groups]
+
+
+def _part(data: bytes, schema: pa.Schema, folder: SpillFolder) -> GatheredPart:
+    part = GatheredPart(schema, folder)
+    with pa.ipc.open_stream(data) as reader:
+        for batch in reader:
+            part.add(batch)
+    part.finish()
+    return part
+
+
+class SizedSpread:
+    """Where a query runs by what it reads: on Spark where that is much, else on the workers of the cluster, if there are any."""
+
+    def __init__(self, small: QuerySpread | None, large: SparkSpread) -> None:
+        self._spreads: list[QuerySpread | SparkSpread] = [large] if small is None else [large, small]
+        self._chosen: QuerySpread | SparkSpread = large
+
+    def is_worthwhile(self, sizes: Sequence[int]) -> bool:
+        """Whether a table with splits of these bytes is read by others."""
+        for one in self._spreads:
+            if one.is_worthwhile(sizes):
+                self._chosen = one
+                return True
+        return False
+
+    def can_take(self, work: Work) -> bool:
+        """Whether what memory has of the tables is little enough to be sent along."""
+        return self._chosen.can_take(work)
+
+    def told(self, work: Work) -> Sequence[Told]:
+        """Who would do what."""
+        return self._chosen.told(work)
+
+    def decline(self) -> None:
+        """Told that the query cannot be split."""
+
+    def run(self, work: Work) -> GatheredRows:
+        """Have it done."""
+        return self._chosen.run(work)
+
+    def beside(self, engine: Interruptible) -> SizedSpread:
+        """This, with what else is to be interrupted."""
+        for one in self._spreads:
+            one.beside(engine)
+        return self
+
+    def interrupt(self) -> None:
+        """End the work; any thread may call this."""
+        for one in self._spreads:
+            one.interrupt()
