@@ -467,14 +467,14 @@ class Service:
 
     def _new_engine(self) -> QueryEngine:
         from lakelet.service.query.query_engine import QueryEngine  # noqa: PLC0415 - DuckDB is loaded by the first query.
-        from lakelet.service.query.spark_spread import SparkQueries  # noqa: PLC0415
 
         with self._engine_made:
             if self._engine is None:
                 shared, limits = self.shared, QueryLimits.of(self.settings)
                 others, workers = (None, None) if shared is None else (shared.buffers, shared.workers)
-                spark = None if self.settings.spark is None else SparkQueries(self.settings.spark)
-                self._engine = QueryEngine(self.lake, self.tables, limits, others=others, workers=workers, spark=spark)
+                self._engine = QueryEngine(
+                    self.lake, self.tables, limits, others=others, workers=workers, spark=self.settings.spark
+                )
             return self._engine
 
     def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:

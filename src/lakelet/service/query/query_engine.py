@@ -63,10 +63,10 @@ class QueryEngine:
         clock: Clock | None = None,
         others: OtherWriters | None = None,
         workers: WorkerNodes | None = None,
-        spark: SparkQueries | None = None,
+        spark: SparkQueries | str | None = None,
     ) -> None:
         self._workers = workers
-        self._spark = spark
+        self._spark = SparkQueries(spark) if isinstance(spark, str) else spark
         self._lake = lake
         self._others = others
         self._served = served
