@@ -470,11 +470,9 @@ class Service:
 
         with self._engine_made:
             if self._engine is None:
-                shared, limits = self.shared, QueryLimits.of(self.settings)
+                shared, limits, spark = self.shared, QueryLimits.of(self.settings), self.settings.spark
                 others, workers = (None, None) if shared is None else (shared.buffers, shared.workers)
-                self._engine = QueryEngine(
-                    self.lake, self.tables, limits, others=others, workers=workers, spark=self.settings.spark
-                )
+                self._engine = QueryEngine(self.lake, self.tables, limits, others=others, workers=workers, spark=spark)
             return self._engine
 
     def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:
