@@ -24,6 +24,10 @@ RedisOption = Annotated[
     str | None,
     typer.Option("--redis", metavar="URL", help="Be a node of the cluster that this Redis holds together."),
 ]
+SparkOption = Annotated[
+    str | None,
+    typer.Option("--spark", metavar="MASTER", help="A Spark master or sc:// address, for queries too large for nodes."),
+]
 NodeAddressOption = Annotated[
     str | None,
     typer.Option("--node-address", metavar="HOST:PORT", help="By which other nodes reach this one's gRPC."),
@@ -72,6 +76,7 @@ def serve(
     redis: RedisOption = None,
     node_address: NodeAddressOption = None,
     peer_secret_file: PeerSecretFileOption = None,
+    spark: SparkOption = None,
     backup: Annotated[
         str | None,
         typer.Option(
@@ -113,6 +118,7 @@ def serve(
         "redis": redis,
         "node_address": node_address,
         "peer_secret_file": peer_secret_file,
+        "spark": spark,
         "backup": backup,
         "keys_file": keys_file,
         "require_keys": require_keys,
