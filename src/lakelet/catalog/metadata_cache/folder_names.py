@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import lru_cache
 
 from lakelet.cache.keys import TableCacheKey
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, paths_of
@@ -28,12 +27,7 @@ def tables_in(folders: Iterable[str | None], tables: Iterable[TableCacheKey], wa
     wanted = {None, *(_identity(folder) for folder in folders if folder is not None)}
     top = warehouse.rstrip("/")
     native = (table for table in tables if table.catalog == NATIVE_CATALOG)
-    return [table for table in native if _identity(f"{top}/{_folder(table)}") in wanted]
-
-
-@lru_cache(maxsize=10_000)
-def _folder(table: TableCacheKey) -> str:
-    return paths_of(table).root
+    return [table for table in native if _identity(f"{top}/{paths_of(table).root}") in wanted]
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
