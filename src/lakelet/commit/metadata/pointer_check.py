@@ -22,8 +22,8 @@ from lakelet.commit.metadata.pointers import SchemaPointer, SnapshotPointer, rea
 from lakelet.commit.metadata.version_ids import listed_ids, read_hint, schema_ids
 from lakelet.storage.home import TableHome
 
-# A folder of more snapshots is not listed: S3 lists a thousand names a call, in some hundred kilobytes.
-MOST_LISTED = 200
+# A folder of more snapshots is not listed: on MinIO a listing takes 20 µs a name, and a thousand names are a call.
+MOST_LISTED = 60
 # So many snapshots later the folder is looked at again.
 _LISTED_AGAIN = 100
 
