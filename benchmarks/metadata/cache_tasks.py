@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow.dataset  # noqa: F401
 
 import lakelet
 from benchmarks.append.rows import table as rows_of
-from benchmarks.contender import serve, timed
+from benchmarks.contender import serve, timed, timed_finely
 from benchmarks.metadata.file_layout import SEED
 from benchmarks.metadata.plan_layouts import TABLE
 from lakelet.catalog.lake import Lake
@@ -128,11 +127,10 @@ def _least(
     for _ in range(max(1, repeats)):
         if before is not None:
             before()
-        begin, processor = time.perf_counter(), time.process_time()
-        action()
-        # A process's user time alone is not counted finely enough for a fraction of a millisecond.
-        taken.append((time.perf_counter() - begin, time.process_time() - processor))
-    return {f"{name}seconds": min(one[0] for one in taken), f"{name}user_seconds": min(one[1] for one in taken)}
+        with timed_finely() as timer:
+            action()
+        taken.append(timer.taken)
+    return {f"{name}{key}": min(one[key] for one in taken) for key in taken[0]}
 
 
 if __name__ == "__main__":
