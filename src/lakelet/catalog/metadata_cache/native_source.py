@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SNAPSHOT = "snapshot"
 SCHEMA = "schema"
 _ALL_TABLES = 100
-# Of so many tables it is known how many snapshots their folders have.
+# The greatest number of tables of which it is known how many snapshots their folders have.
 _ALL_FOLDERS = 10_000
 # Estimates of the memory that decoded values take.
 _DECODED = 6

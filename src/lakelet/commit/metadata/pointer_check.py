@@ -24,7 +24,7 @@ from lakelet.storage.home import TableHome
 
 # A folder of more snapshots is not listed: on MinIO a listing takes 20 µs a name, and a thousand names are a call.
 MOST_LISTED = 60
-# So many snapshots later the folder is looked at again.
+# The number of snapshots after which the folder is listed again.
 _LISTED_AGAIN = 100
 
 

@@ -69,7 +69,7 @@ def _partitions(before: LiveEntries, new: LiveEntries) -> tuple[tuple[Partition,
 
 
 def _key(partition: Partition) -> object:
-    """Floats are told apart by their bits, and values of other types by their types, too."""
+    """Floats are compared by their bits; values of other types are equal only to those of the same type."""
     spec_id, values = partition
     return spec_id, tuple((type(one), repr(one) if isinstance(one, float) else one) for one in values)
 

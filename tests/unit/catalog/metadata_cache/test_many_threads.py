@@ -18,7 +18,7 @@ from lakelet.storage.disk.local_store import LocalStore
 THREADS = 100
 LOOKUPS = 6
 TABLES = 5
-# So many tables are written to while they are read.
+# The number of tables that are written to while they are read.
 _WRITTEN = 10
 
 
