@@ -38,6 +38,15 @@ def timed() -> Iterator[Timer]:
     timer.taken = {"seconds": time.perf_counter() - begin, "user_seconds": _user_seconds() - processor}
 
 
+@contextmanager
+def timed_finely() -> Iterator[Timer]:
+    """Times a block of milliseconds: of the processor with the system's part, which alone is counted to the microsecond."""
+    timer = Timer()
+    begin, processor = time.perf_counter(), time.process_time()
+    yield timer
+    timer.taken = {"seconds": time.perf_counter() - begin, "user_seconds": time.process_time() - processor}
+
+
 def repeated(action: Callable[[int], object], repeats: int) -> dict[str, float]:
     """The least that calls took after one that is not counted; `repeats` 0 counts the only call.
 

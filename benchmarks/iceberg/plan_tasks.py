@@ -14,7 +14,7 @@ from typing import Any
 from pyiceberg.catalog.sql import SqlCatalog
 
 import lakelet
-from benchmarks.contender import serve, timed
+from benchmarks.contender import serve, timed_finely
 from benchmarks.metadata.file_layout import ROWS_PER_FILE, PlannedFile
 from benchmarks.metadata.plan_layouts import TABLE, iceberg_file
 from lakelet.iceberg.scan import scan_of
@@ -68,7 +68,7 @@ def hot(folder: str, planner: str, kind: str, days: int, repeats: int) -> dict[s
         plan(_condition(kind, number, days))
     taken, files = [], 0
     for number in range(2, repeats + 2):
-        with timed() as timer:
+        with timed_finely() as timer:
             files = plan(_condition(kind, number, days))
         taken.append(timer.taken)
     return {**{key: min(one[key] for one in taken) for key in taken[0]}, "files": files}
@@ -85,7 +85,7 @@ def after_commit(folder: str, planner: str, kind: str, days: int, repeats: int) 
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
             file = PlannedFile(_FIRST.isoformat(), f"data-more-{number}.parquet", (1 << 40) + number)
             append.append_data_file(iceberg_file(file, table.location(), table.schema()))
-        with timed() as timer:
+        with timed_finely() as timer:
             files = plan(_condition(kind, number, days))
         taken.append(timer.taken)
     return {**{key: min(one[key] for one in taken) for key in taken[0]}, "files": files}

@@ -91,17 +91,20 @@ def get(folder: str, key: str, rows: int, warm_up: int, count: int) -> dict[str,
     """Rows by their keys, one by one, out of a table that has answered `warm_up` of them."""
     target = _open(folder)
     keys = rows_of(update_ids(rows, warm_up + count, 99), 0).select(KEYS[key]).to_pylist()
-    times = []
+    times, processor = [], []
     for wanted in keys:
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.thread_time()
         found = target.get(wanted)
         times.append(time.perf_counter() - begin)
+        processor.append(time.thread_time() - used)
         assert found is not None
         assert all(found[name] == value for name, value in wanted.items())
-    counted = times[warm_up:]
+    counted, used_by = times[warm_up:], processor[warm_up:]
     return {
         "seconds": median(counted),
+        "user_seconds": median(used_by),
         "p99_seconds": quantiles(counted, n=100)[98],
+        "p99_user_seconds": quantiles(used_by, n=100)[98],
         "first_seconds": times[0],
     }
 

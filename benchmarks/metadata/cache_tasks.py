@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow.dataset  # noqa: F401
 
 import lakelet
 from benchmarks.append.rows import table as rows_of
-from benchmarks.contender import serve
+from benchmarks.contender import serve, timed, timed_finely
 from benchmarks.metadata.file_layout import SEED
 from benchmarks.metadata.plan_layouts import TABLE
 from lakelet.catalog.lake import Lake
@@ -34,15 +33,15 @@ def plans(folder: str, where: str, day: str, repeats: int) -> dict[str, Any]:
     def cold(condition: str | None) -> None:
         lakelet.connect(folder).table(TABLE).scan(where=condition).plan()
 
-    found = {
-        "seconds": _least(lambda: target.scan(where=where).plan(), 20 * repeats),
-        "all_seconds": _least(lambda: target.scan().plan(), 20 * repeats),
-        "cold_seconds": _least(lambda: cold(where), repeats),
-        "cold_all_seconds": _least(lambda: cold(None), repeats),
-        "new_seconds": _least(lambda: target.scan(where=where).plan(), repeats, lambda: _commit(other, day)),
-        "new_all_seconds": _least(lambda: target.scan().plan(), repeats, lambda: _commit(other, day)),
+    return {
+        **counted,
+        **_least("", lambda: target.scan(where=where).plan(), 20 * repeats),
+        **_least("all_", lambda: target.scan().plan(), 20 * repeats),
+        **_least("cold_", lambda: cold(where), repeats),
+        **_least("cold_all_", lambda: cold(None), repeats),
+        **_least("new_", lambda: target.scan(where=where).plan(), repeats, lambda: _commit(other, day)),
+        **_least("new_all_", lambda: target.scan().plan(), repeats, lambda: _commit(other, day)),
     }
-    return {**counted, **found}
 
 
 def refreshes(folder: str, day: str, repeats: int) -> dict[str, Any]:
@@ -55,53 +54,64 @@ def refreshes(folder: str, day: str, repeats: int) -> dict[str, Any]:
 
     load()
     return {
-        "seconds": _least(lambda: cache.refresh_table(TABLE), 20 * repeats),
-        "hot_seconds": _least(load, 20 * repeats),
-        "new_seconds": _least(lambda: cache.refresh_table(TABLE), repeats, lambda: _commit(other, day)),
-        "cold_seconds": _least(load, repeats, lambda: cache.invalidate_table(TABLE)),
+        **_least("", lambda: cache.refresh_table(TABLE), 20 * repeats),
+        **_least("hot_", load, 20 * repeats),
+        **_least("new_", lambda: cache.refresh_table(TABLE), repeats, lambda: _commit(other, day)),
+        **_least("cold_", load, repeats, lambda: cache.invalidate_table(TABLE)),
     }
 
 
-def threads(folder: str, where: str, threads: int, lookups: int, limit_bytes: int) -> dict[str, Any]:
-    """Look-ups and plans of many threads at once, in a cache of a few bytes; failures, and the most bytes that were cached."""
+def make_tables(folder: str, tables: int) -> dict[str, Any]:
+    """Tables of one row each."""
+    lake = lakelet.connect(folder)
+    lake.create_database("bench")
+    for number in range(tables):
+        lake.create_table(f"bench.t{number}", [("id", "BIGINT")]).write([{"id": number}])
+    return {}
+
+
+def threads(folder: str, tables: int, threads: int, lookups: int, limit_bytes: int) -> dict[str, Any]:
+    """Look-ups of many threads at once, and a plan for every thousand, in a cache that holds a part of the tables: failures,
+    evictions, and the most bytes that were cached."""
     lake = lakelet.connect(folder, {"cache.max-bytes": str(limit_bytes), "cache.staleness": "manual"})
-    target = lake.table(TABLE)
     failures: list[str] = []
     most = [0] * threads
 
     def run(number: int) -> None:
+        names = _drawn(tables, lookups, SEED + number)
         try:
-            for place in range(lookups):
+            for place, name in enumerate(names):
                 if place % 1000 == 0:
-                    target.scan(where=where).plan()
-                lake.cache.get_table_metadata(TABLE)
+                    lake.table(name).scan().plan()
+                lake.cache.get_table_metadata(name)
                 most[number] = max(most[number], lake.cache.tiers.nbytes)
         except Exception as error:
             failures.append(repr(error))
 
     running = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
-    begin = time.perf_counter()
-    for one in running:
-        one.start()
-    for one in running:
-        one.join()
-    return {"seconds": time.perf_counter() - begin, "failures": failures[:3], "most_bytes": max(most)}
+    with timed() as timer:
+        for one in running:
+            one.start()
+        for one in running:
+            one.join()
+    found = lake.cache.get_all_metrics()
+    evictions = sum(one.eviction_count for one in found.level_stats.values())
+    return {**timer.taken, "failures": failures[:3], "most_bytes": max(most), "evictions": evictions}
 
 
 def popular(folder: str, tables: int, draws: int) -> dict[str, Any]:
     """Plans of many tables, a few of which are asked for most often: the share of hits of all levels."""
-    lake = lakelet.connect(folder)
-    lake.create_database("bench")
-    for number in range(tables):
-        lake.create_table(f"bench.t{number}", [("id", "BIGINT")])
-        lake.table(f"bench.t{number}").write([{"id": number}])
     fresh: Lake = lakelet.connect(folder)
-    chosen = np.random.default_rng(SEED).zipf(ZIPF_EXPONENT, draws) % tables
-    begin = time.perf_counter()
-    for number in chosen.tolist():
-        fresh.table(f"bench.t{number}").scan().plan()
-    took = time.perf_counter() - begin
-    return {"seconds": took / draws, "hit_ratio": fresh.cache.get_all_metrics().overall_hit_ratio}
+    with timed() as timer:
+        for name in _drawn(tables, draws, SEED):
+            fresh.table(name).scan().plan()
+    taken = {key: seconds / draws for key, seconds in timer.taken.items()}
+    return {**taken, "hit_ratio": fresh.cache.get_all_metrics().overall_hit_ratio}
+
+
+def _drawn(tables: int, draws: int, seed: int) -> list[str]:
+    chosen = np.random.default_rng(seed).zipf(ZIPF_EXPONENT, draws) % tables
+    return [f"bench.t{number}" for number in chosen.tolist()]
 
 
 def _commit(table: Table, day: str) -> None:
@@ -109,17 +119,19 @@ def _commit(table: Table, day: str) -> None:
     table.write(row.append_column("dt", [[day]]))
 
 
-def _least(action: Callable[[], object], repeats: int, before: Callable[[], object] | None = None) -> float:
-    """The least time of some calls, each after `before`, whose time does not count."""
+def _least(
+    name: str, action: Callable[[], object], repeats: int, before: Callable[[], object] | None = None
+) -> dict[str, float]:
+    """The least time of some calls, each after `before`, whose time does not count: on the clock, and of the processor."""
     taken = []
     for _ in range(max(1, repeats)):
         if before is not None:
             before()
-        begin = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - begin)
-    return min(taken)
+        with timed_finely() as timer:
+            action()
+        taken.append(timer.taken)
+    return {f"{name}{key}": min(one[key] for one in taken) for key in taken[0]}
 
 
 if __name__ == "__main__":
-    serve(plans, refreshes, threads, popular)
+    serve(plans, refreshes, make_tables, threads, popular)

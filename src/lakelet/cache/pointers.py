@@ -12,7 +12,7 @@ staleness every use checks. Otherwise a checked pointer may be used for a while,
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -117,6 +117,14 @@ class PointerCache:
             # Under strict staleness every use checks anyway, and a change of staleness has all of them checked.
             if not self.staleness.is_strict:
                 self._unchecked(matches)
+
+    def must_check_tables(self, tables: Collection[TableCacheKey]) -> None:
+        """Have the next use of the pointers of exactly these tables check them."""
+        wanted = frozenset(tables)
+        with self._lock:
+            self._changes += 1
+            if wanted and not self.staleness.is_strict:
+                self._unchecked(wanted.__contains__)
 
     def must_check_all(self) -> None:
         """Have the next use of every pointer check it."""

@@ -15,7 +15,6 @@ from decimal import Decimal
 from functools import partial
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
@@ -96,8 +95,10 @@ def parse_where(text: str, fields: Sequence[Field]) -> Predicate:
 
 def _parsed(text: str, fields: Sequence[Field]) -> Predicate:
     try:
-        tokens = [(token.text, token.start) for token in _Where().tokenize(text)]
-        statements = sqlglot.parse(text, dialect=_Where)
+        dialect = _Where()
+        found = dialect.tokenize(text)
+        tokens = [(token.text, token.start) for token in found]
+        statements = dialect.parser().parse(found, text)
     except SqlglotError as error:
         raise _syntax_error(text, error) from error
     if len(statements) != 1 or statements[0] is None or any(token == ";" for token, _ in tokens):

@@ -31,6 +31,7 @@ def named_key(identifier: str, branch: str) -> TableCacheKey:
     return TableCacheKey(NATIVE_CATALOG, database, table, branch)
 
 
+@lru_cache(maxsize=10_000)
 def paths_of(key: TableCacheKey) -> TablePaths:
     """The paths of a table."""
     paths = TablePaths.of(key.database, key.table) if key.database else TablePaths(key.table)

@@ -80,6 +80,7 @@ def _partitions(
     folders = PartitionFolders(home.paths, schema)
     values = [column.to_pylist() for column in decode_rows(encoded.dictionary, schema.partition_types)]
     bounds = _bounds(entries, schema, schema_of)
+    numbers, counts, sizes = (_numbers(entries, name) for name in (_MANIFEST, "_ROW_COUNT", "_FILE_SIZE"))
     found: dict[str, PartitionMetadata] = {}
     for rows in groups:
         code = int(codes[rows[0]])
@@ -88,17 +89,28 @@ def _partitions(
             for name, column in zip(schema.partition_keys, values, strict=True)
         }
         path = folders.partition_path(encoded.dictionary[code].as_py())
-        found[path] = _partition(entries.take(pa.array(rows)), rows, spec, names, bounds)
+        lower, upper = _partition_bounds(rows, bounds)
+        found[path] = PartitionMetadata(
+            spec,
+            tuple(names[number] for number in np.unique(numbers[rows]).tolist()),
+            int(counts[rows].sum()),
+            len(rows),
+            int(sizes[rows].sum()),
+            lower,
+            upper,
+        )
     return found
 
 
-def _partition(
-    entries: pa.Table,
-    rows: Rows,
-    spec: Mapping[str, str | None],
-    manifests: Sequence[str],
-    bounds: Mapping[int, tuple[pa.Array, pa.Array, npt.NDArray[np.bool_]]],
-) -> PartitionMetadata:
+def _numbers(entries: pa.Table, name: str) -> Rows:
+    found: Rows = entries.column(name).cast(pa.int64()).to_numpy()
+    return found
+
+
+def _partition_bounds(
+    rows: Rows, bounds: Mapping[int, tuple[pa.Array, pa.Array, npt.NDArray[np.bool_]]]
+) -> tuple[dict[int, str], dict[int, str]]:
+    """The least and greatest values of the files in these rows, by field id."""
     lower: dict[int, str] = {}
     upper: dict[int, str] = {}
     places = pa.array(rows)
@@ -109,15 +121,7 @@ def _partition(
             lower[field_id] = least
         if greatest is not None:
             upper[field_id] = greatest
-    return PartitionMetadata(
-        spec,
-        tuple(manifests[number] for number in np.unique(entries.column(_MANIFEST).to_numpy()).tolist()),
-        int(pc.sum(entries.column("_ROW_COUNT")).as_py()),
-        entries.num_rows,
-        int(pc.sum(entries.column("_FILE_SIZE")).as_py()),
-        lower,
-        upper,
-    )
+    return lower, upper
 
 
 def _bound(values: pa.Array, empty: npt.NDArray[np.bool_], choose: Callable[[pa.Array], pa.Scalar]) -> str | None:

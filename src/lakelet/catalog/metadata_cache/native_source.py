@@ -7,7 +7,7 @@ and what is immutable is kept: schema versions, manifest lists, manifests, and w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,14 +15,15 @@ import pyarrow as pa
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
+from lakelet.cache.lru_cache import LruCache
 from lakelet.cache.table_values import TableValues
 from lakelet.catalog.metadata_cache.native_keys import key_of, main_key
+from lakelet.commit.metadata.pointer_check import FolderSize, confirm
 from lakelet.commit.metadata.pointers import (
     SchemaPointer,
     SnapshotPointer,
     newest_schema,
     newest_snapshot,
-    still_newest,
     stored_schema,
 )
 from lakelet.commit.metadata.source import UNCACHED
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 SNAPSHOT = "snapshot"
 SCHEMA = "schema"
 _ALL_TABLES = 100
+# The greatest number of tables of which it is known how many snapshots their folders have.
+_ALL_FOLDERS = 10_000
 # Estimates of the memory that decoded values take.
 _DECODED = 6
 _LISTED_BYTES = 700
@@ -51,17 +54,18 @@ _VECTOR_BYTES = 200
 class CachedMetadata:
     """The `MetadataSource` of a lake. `parallel` says that a call of the store is a round trip, so that several are made at once;
     `fresh` that pointers are revalidated at every call, whatever staleness queries are allowed. `trace` takes notes; `compared`
-    marks the source that compatibility mode compares the store with."""
+    marks the source that compatibility mode compares the store with; `folders` says how large folders of snapshots are."""
 
     cache: TieredCacheCoordinator
     parallel: bool = False
     fresh: bool = True
     trace: CacheTrace | None = None
     compared: bool = False
+    folders: LruCache[FolderSize] = field(default_factory=LruCache, compare=False, repr=False)
 
     def for_queries(self) -> MetadataSource:
         """The same source, with pointers as old as the cache's staleness allows."""
-        return CachedMetadata(self.cache, self.parallel, fresh=False, trace=self.trace, compared=self.compared)
+        return replace(self, fresh=False)
 
     def traced(self, trace: CacheTrace) -> CachedMetadata:
         """The same source, which notes what it takes from where."""
@@ -123,10 +127,12 @@ class CachedMetadata:
         ):
             found = self.snapshot_pointer(home)
             return found, self.schema_pointer(home)
-        same_snapshot, same_schema = still_newest(home, snapshot, schema, self.cache.pool)
-        found = self.snapshot_pointer(home, right=snapshot if same_snapshot else None)
+        confirmed = confirm(home, snapshot, schema, self.cache.pool, self.folders.get(table))
+        if confirmed.folder is not None:
+            self.folders.put(table, confirmed.folder, limit=_ALL_FOLDERS)
+        found = self.snapshot_pointer(home, right=snapshot if confirmed.snapshot else None)
         # A schema that was looked at beside another snapshot may be older than this one.
-        sure = same_schema and found is snapshot
+        sure = confirmed.schema and found is snapshot
         return found, self.schema_pointer(home, right=schema if sure else None)
 
     def snapshot_pointer(self, home: TableHome, right: SnapshotPointer | None = None) -> SnapshotPointer | None:

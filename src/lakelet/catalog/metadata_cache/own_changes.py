@@ -13,6 +13,7 @@ from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.invalidation import Invalidation, InvalidationType
 from lakelet.cache.keys import TableCacheKey
 from lakelet.cache.level import CacheLevel
+from lakelet.catalog.metadata_cache.folder_names import is_folder, tables_in
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, named_key
 from lakelet.catalog.metadata_cache.native_source import SNAPSHOT
 from lakelet.commit.metadata.pointers import SnapshotPointer
@@ -37,7 +38,7 @@ _OTHER_TABLE = (TableCreated, TableDropped, TableRenamed, TableReplaced)
 class OwnChanges:
     """Takes the events of native tables of one warehouse, and of all Iceberg tables. Where the store is remote it `announces` a
     committed snapshot, which then takes one revalidation rather than a search. Caches of other processes
-    are told where staleness is allowed."""
+    are told where staleness is allowed. A warehouse that is a folder may have been opened by another name (`folder_names`)."""
 
     cache: weakref.ref[TieredCacheCoordinator]
     warehouse: str
@@ -49,8 +50,22 @@ class OwnChanges:
         if cache is not None and event.table.format is TableFormat.ICEBERG:
             _iceberg_change(cache, event)
             return
-        if cache is None or event.table.format is not TableFormat.NATIVE or event.table.warehouse != self.warehouse:
+        if cache is None or event.table.format is not TableFormat.NATIVE:
             return
+        if cache.settings.staleness != STRICT:
+            self._other_names(cache, event)
+        if event.table.warehouse == self.warehouse:
+            self._change(cache, event)
+
+    def _other_names(self, cache: TieredCacheCoordinator, event: TableEvent) -> None:
+        """Have the table checked under all names that it is cached by. Under strict staleness every use checks anyway."""
+        if is_folder(self.warehouse) and is_folder(event.table.warehouse):
+            folders = [event.table.location, event.new.location if isinstance(event, TableRenamed) else None]
+            cached = cache.tiers[CacheLevel.TABLE_METADATA].tables()
+            # Also where none is found: a table of which the first check is under way is not cached yet.
+            cache.pointers.must_check_tables(tables_in(folders, cached, self.warehouse))
+
+    def _change(self, cache: TieredCacheCoordinator, event: TableEvent) -> None:
         table = named_key(event.table.identifier, event.branch)
         cache.pointers.must_check(table, every_branch=True)
         if isinstance(event, _OTHER_TABLE):

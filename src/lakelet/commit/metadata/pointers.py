@@ -2,18 +2,12 @@
 
 A known pointer is right if the store names the same id as the newest one and, read after that, the file of the id has the same
 bytes: an id alone proves nothing, since a rollback or a recreated table reuses it. Which id is the newest is determined exactly
-as for a reader without a cache (`commit/metadata/version_ids`); only the decoding is saved. On a store where each call is a round
-trip the calls for the ids of both pointers are made together, and then those for both files:
-
-    LATEST, snapshot-(N+1), snapshot-(N-1), schema/      ─      snapshot-N, schema-M
-
-`LATEST` has to name N, since a fast-forward fills in ids downwards; a predecessor has to exist, since a rollback that was
-interrupted can leave a snapshot below the live ones. Anything else is determined anew.
+as for a reader without a cache (`commit/metadata/version_ids`); only the decoding is saved. Where each call of the store is a
+round trip `pointer_check` confirms both pointers together.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -51,7 +45,7 @@ def newest_snapshot(home: TableHome, known: SnapshotPointer | None = None) -> Sn
         number = latest_id(home)
         if number is None:
             return None
-        data = _read(home, home.paths.snapshot(number))
+        data = read_if_there(home, home.paths.snapshot(number))
         # Only a rollback or a drop between the two calls makes it vanish; then look again.
         if data is not None:
             return _snapshot_pointer(home, number, data, known)
@@ -65,7 +59,7 @@ def _is_newest(home: TableHome, known: SnapshotPointer) -> bool:
         and read_hint(home, paths.latest_hint) == number
         and store.head(paths.snapshot(number - 1)) is not None
         and store.head(paths.snapshot(number + 1)) is None
-        and _read(home, paths.snapshot(number)) == known.data
+        and read_if_there(home, paths.snapshot(number)) == known.data
     )
 
 
@@ -76,31 +70,13 @@ def newest_schema(home: TableHome, known: SchemaPointer | None = None) -> Schema
         ids = schema_ids(home)
         if not ids:
             raise NotFoundError(f"{home.where(home.paths.branch_root)} is not a table: it has no schema")
-        data = _read(home, home.paths.schema(ids[-1]))
+        data = read_if_there(home, home.paths.schema(ids[-1]))
         if data is not None:
             return _schema_pointer(home, ids[-1], data, known)
         if ids == before:
             raise NotFoundError(f"{home.where(home.paths.schema(ids[-1]))} is listed and cannot be read")
         # It was dropped in between, or the branch recreated.
         before = ids
-
-
-def still_newest(
-    home: TableHome, snapshot: SnapshotPointer, schema: SchemaPointer, pool: Executor
-) -> tuple[bool, bool]:
-    """Whether both pointers are still right, found in two round trips; False where that takes more."""
-    number, version = snapshot.snapshot.id, schema.schema.id
-    store, paths = home.store, home.paths
-    hint = pool.submit(read_hint, home, paths.latest_hint)
-    after = pool.submit(store.head, paths.snapshot(number + 1))
-    before = pool.submit(store.head, paths.snapshot(number - 1)) if number > 1 else None
-    versions = schema_ids(home)
-    same_line = hint.result() == number and after.result() is None
-    same_line = same_line and before is not None and before.result() is not None
-    same_version = bool(versions) and versions[-1] == version
-    data = pool.submit(_read, home, paths.snapshot(number)) if same_line else None
-    same_schema = same_version and _read(home, paths.schema(version)) == schema.data
-    return data is not None and data.result() == snapshot.data, same_schema
 
 
 def stored_schema(home: TableHome, number: int, known: SchemaPointer | None = None) -> SchemaPointer:
@@ -142,7 +118,8 @@ def _line(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def _read(home: TableHome, path: str) -> bytes | None:
+def read_if_there(home: TableHome, path: str) -> bytes | None:
+    """The bytes of a file, None where there is none."""
     try:
         return home.store.get(path)
     except NotFoundError:

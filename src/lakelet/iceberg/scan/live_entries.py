@@ -10,7 +10,7 @@ A condition on partitions is evaluated once for every partition, one on statisti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from lakelet.iceberg.scan.column_statistics import ColumnStatistics, StatisticPa
 Partition = tuple[int, tuple[Any, ...]]
 Codes = NDArray[np.int64]
 _OBJECT_BYTES = 4000
-_PARTITION_BYTES = 300
+_PARTITION_BYTES = 400
 _DATA = 0
 _KEYS = pa.int32()
 
@@ -46,8 +46,9 @@ class LiveEntries:
     partitions: tuple[Partition, ...]
     partition_codes: Codes
     pairs: Mapping[int, StatisticPairs]
-    # Statistics by column, decoded when they are first asked for.
+    # Statistics by column, decoded when they are first asked for, and what plans compute of all partitions.
     columns: dict[tuple[int, str], ColumnStatistics] = field(default_factory=dict, compare=False, repr=False)
+    computed: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -61,6 +62,19 @@ class LiveEntries:
             int(one.fields.nbytes) + int(one.files.nbytes) + int(one.values.nbytes) for one in self.pairs.values()
         )
         return _OBJECT_BYTES + plain + 2 * inside + _PARTITION_BYTES * len(self.partitions)
+
+    @property
+    def partition_specs(self) -> Codes:
+        """The spec of each partition."""
+        found: Codes = self.once("specs", lambda: np.array([spec_id for spec_id, _ in self.partitions], np.int64))
+        return found
+
+    def once(self, name: object, compute: Callable[[], Any]) -> Any:
+        """What is computed of all partitions, the first time that it is asked for."""
+        found = self.computed.get(name)
+        if found is None:
+            found = self.computed[name] = compute()
+        return found
 
     def partition_manifests(self) -> list[str]:
         """For each partition a manifest that has a file of it, for errors."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -40,7 +41,7 @@ from lakelet.iceberg.scan.partition_projection import partition_projection
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression
 from lakelet.iceberg.scan.scan_file import EQUALITY, POSITIONS, VECTOR, DeleteFile, ScanFile
 from lakelet.iceberg.scan.snapshot_entries import BOUNDS, EntriesReader, SnapshotEntries
-from lakelet.iceberg.scan.vector_pruning import matching_files, matching_partitions
+from lakelet.iceberg.scan.vector_pruning import PartitionColumns, matching_files, matching_partitions
 from lakelet.predicate.tree import Predicate
 
 _DATA, _POSITION_DELETES, _EQUALITY_DELETES = 0, 1, 2
@@ -108,7 +109,7 @@ class _Planner:
         self.everything = isinstance(condition, AlwaysTrue)
         self.columns = () if self.everything else tuple(sorted(extract_field_ids(bind(schema, condition, True))))
         self._manifest_evaluators: dict[int, Callable[[ManifestFile], bool]] = {}
-        self._kinds: dict[int, list[IcebergType]] = {}
+        self._field_types: dict[int, list[IcebergType]] = {}
 
     def may_match(self, manifest: ManifestFile) -> bool:
         """Whether a manifest may name a file with a matching row."""
@@ -142,22 +143,25 @@ class _Planner:
 
     def partitions(self, live: LiveEntries) -> list[tuple[Any, ...]]:
         """The values of the entries' partitions, as the library's expressions compare them."""
-        manifests = live.partition_manifests()
-        return [
-            self._values(spec_id, manifest, stored)
-            for (spec_id, stored), manifest in zip(live.partitions, manifests, strict=True)
-        ]
+        kinds = tuple((spec_id, str(self._kinds(spec_id, live))) for spec_id in _spec_ids(live))
+        found: list[tuple[Any, ...]] = live.once(
+            ("values", kinds),
+            lambda: [self._values(self._kinds(spec_id, live), stored) for spec_id, stored in live.partitions],
+        )
+        return found
 
     def _matching(self, live: LiveEntries, partitions: Sequence[tuple[Any, ...]]) -> Mask:
         """Which partitions may have a matching row."""
         found = np.zeros(len(partitions), bool)
-        spec_ids = np.array([spec_id for spec_id, _ in live.partitions], np.int64)
-        for spec_id in np.unique(spec_ids).tolist():
+        for spec_id in _spec_ids(live):
             spec = self._specs[spec_id]
             projected = partition_projection(self._schema, spec)(self._condition)
-            places = np.flatnonzero(spec_ids == spec_id)
-            kind = Schema(*spec.partition_type(self._schema).fields)
-            found[places] = matching_partitions(projected, kind, [partitions[place] for place in places.tolist()])
+            places = np.flatnonzero(live.partition_specs == spec_id)
+            kinds = str(self._kinds(spec_id, live))
+            names = tuple((one.field_id, one.name) for one in spec.fields)
+            kind = live.once(("schema", names, kinds), partial(_partition_schema, spec, self._schema))
+            columns = live.once(("columns", spec_id, kinds), partial(_columns_of, partitions, places))
+            found[places] = matching_partitions(projected, kind, columns)
         return found
 
     def _files(
@@ -172,34 +176,35 @@ class _Planner:
         formats = [one.upper() for one in live.formats.take(rows).to_pylist()]
         sizes, counts = live.sizes[places].tolist(), live.rows[places].tolist()
         sequences, codes = live.sequence_numbers[places].tolist(), live.partition_codes[places].tolist()
-        spec_ids = [spec_id for spec_id, _ in live.partitions]
+        spec_ids = live.partition_specs[live.partition_codes[places]].tolist()
         if not index.count:
             return tuple(
-                ScanFile(path, file_format, size, count, spec_ids[code], partitions[code], sequence)
-                for path, file_format, size, count, code, sequence in zip(
-                    paths, formats, sizes, counts, codes, sequences, strict=True
+                ScanFile(path, file_format, size, count, spec_id, partitions[code], sequence)
+                for path, file_format, size, count, spec_id, code, sequence in zip(
+                    paths, formats, sizes, counts, spec_ids, codes, sequences, strict=True
                 )
             )
-        keys = [_key(one) for one in partitions]
+        keys = {code: _key(partitions[code]) for code in set(codes)}
         return tuple(
             ScanFile(
                 path,
                 file_format,
                 size,
                 count,
-                spec_ids[code],
+                spec_id,
                 partitions[code],
                 sequence,
-                index.of(path, spec_ids[code], keys[code], sequence),
+                index.of(path, spec_id, keys[code], sequence),
             )
-            for path, file_format, size, count, code, sequence in zip(
-                paths, formats, sizes, counts, codes, sequences, strict=True
+            for path, file_format, size, count, spec_id, code, sequence in zip(
+                paths, formats, sizes, counts, spec_ids, codes, sequences, strict=True
             )
         )
 
     def deletes(self, entries: Entries) -> list[PlacedDelete]:
         """The delete files of a manifest."""
-        partitions = [self._values(entries.spec_id, entries.path, one) for one in entries.partitions()]
+        kinds = self._kinds_of(entries.spec_id, entries.path)
+        partitions = [self._values(kinds, one) for one in entries.partitions()]
         columns = [entries.values(one) for one in (fields.CONTENT, fields.PATH, fields.SIZE, fields.ROWS)]
         formats = entries.values(fields.FORMAT, "PARQUET")
         equality = entries.values(fields.EQUALITY_IDS)
@@ -237,15 +242,39 @@ class _Planner:
             raise CorruptionError(f"{manifest}: the table has no partition spec {spec_id}")
         return spec
 
-    def _values(self, spec_id: int, manifest: str, stored: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A partition in the values that the library's expressions compare."""
-        if spec_id not in self._kinds:
+    def _kinds(self, spec_id: int, live: LiveEntries) -> list[IcebergType]:
+        """The types of a spec's partition fields."""
+        if spec_id in self._specs:
+            return self._kinds_of(spec_id, "")
+        # Who names a spec that is not there is to be said.
+        place = int(np.flatnonzero(live.partition_specs == spec_id)[0])
+        return self._kinds_of(spec_id, live.partition_manifests()[place])
+
+    def _kinds_of(self, spec_id: int, manifest: str) -> list[IcebergType]:
+        if spec_id not in self._field_types:
             spec = self._spec(spec_id, manifest)
-            self._kinds[spec_id] = [one.field_type for one in spec.partition_type(self._schema).fields]
-        kinds = self._kinds[spec_id]
+            self._field_types[spec_id] = [one.field_type for one in spec.partition_type(self._schema).fields]
+        return self._field_types[spec_id]
+
+    @staticmethod
+    def _values(kinds: Sequence[IcebergType], stored: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A partition in the values that the library's expressions compare."""
         if not any(isinstance(kind, (DecimalType, UUIDType)) for kind in kinds):
             return stored
         return tuple(_value(kind, value) for kind, value in zip(kinds, stored, strict=True))
+
+
+def _partition_schema(spec: PartitionSpec, schema: Schema) -> Schema:
+    return Schema(*spec.partition_type(schema).fields)
+
+
+def _columns_of(partitions: Sequence[tuple[Any, ...]], places: NDArray[np.int64]) -> PartitionColumns:
+    return PartitionColumns([partitions[place] for place in places.tolist()])
+
+
+def _spec_ids(live: LiveEntries) -> list[int]:
+    found: list[int] = live.once("spec ids", lambda: np.unique(live.partition_specs).tolist())
+    return found
 
 
 def _kind(content: int, file_format: str, path: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -86,8 +87,12 @@ def planning_schema(metadata: TableMetadata, schema: Schema) -> Schema:
     for one in (schema, *newest_first):
         for number, field in fields_by_id(one).items():
             found.setdefault(number, field.field_type)
-    primitive = {number: kind for number, kind in found.items() if kind.is_primitive}
-    return Schema(*(NestedField(number, column_name(number), kind) for number, kind in sorted(primitive.items())))
+    return _named_by_ids(tuple(sorted((number, kind) for number, kind in found.items() if kind.is_primitive)))
+
+
+@lru_cache(maxsize=256)
+def _named_by_ids(columns: tuple[tuple[int, IcebergType], ...]) -> Schema:
+    return Schema(*(NestedField(number, column_name(number), kind) for number, kind in columns))
 
 
 def column_name(field_id: int) -> str:

@@ -1,7 +1,8 @@
 """The entries of a snapshot's manifests for a plan, kept between plans where the table's metadata source keeps values.
 
 The first plan of a snapshot with a condition reads only the manifests that may match. A second one, or the first one of a
-snapshot whose predecessor was kept, reads all and keeps them; of these only manifests that were not read before are decoded.
+snapshot whose predecessor was kept, reads all and keeps them; of these only manifests that were not read before are decoded, and
+after an append the columns of the predecessor are continued.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyiceberg.table.snapshots import Snapshot
 from lakelet.iceberg.metadata import manifests as fields
 from lakelet.iceberg.metadata.manifests import STATISTICS, Entries
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
+from lakelet.iceberg.scan.continued_entries import continued, new_places
 from lakelet.iceberg.scan.delete_index import DeleteIndex, PlacedDelete
 from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.live_entries import LiveEntries
@@ -38,11 +40,13 @@ class SnapshotEntries:
     deletes: DeleteIndex
     files_total: int
     manifests_total: int
+    # The manifests of `live` by their names and what entries inherit.
+    manifests: tuple[tuple[object, ...], ...] = ()
 
     @property
     def nbytes(self) -> int:
         """The size in memory."""
-        return self.live.nbytes + _DELETE_BYTES * self.deletes.count
+        return self.live.nbytes + _DELETE_BYTES * self.deletes.count + _MARKER_BYTES * len(self.manifests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ class EntriesReader:
         listed = self._listed(snapshot)
         if not _worth_keeping(kept, snapshot, listed, selective=may_match is not None, statistics=statistics):
             return self._made(snapshot, listed, may_match, wanted)
-        made = self._made(snapshot, listed, None, wanted)
+        before = kept.get(("planned", statistics))
+        known = None if before is None else kept.get(("live entries", before, statistics))
+        made = self._made(snapshot, listed, None, wanted, known)
         kept.put(_name(snapshot, statistics), made, made.nbytes)
         kept.put(("planned", statistics), snapshot.manifest_list, _MARKER_BYTES)
         return made
@@ -84,6 +90,7 @@ class EntriesReader:
         listed: Sequence[ManifestFile],
         may_match: Callable[[ManifestFile], bool] | None,
         statistics: Sequence[int],
+        before: SnapshotEntries | None = None,
     ) -> SnapshotEntries:
         data = [one for one in listed if one.content == ManifestContent.DATA]
         chosen = [one for one in data if one.has_added_files() or one.has_existing_files()]
@@ -93,9 +100,23 @@ class EntriesReader:
         for entries in self._entries([one for one in listed if one.content == ManifestContent.DELETES], BOUNDS):
             for delete in self.placed(entries):
                 index.add(delete)
-        live = LiveEntries.of(self._entries(chosen, statistics), statistics=bool(statistics))
+        names = tuple((one.manifest_path, one.sequence_number, one.partition_spec_id) for one in chosen)
         total = sum((one.added_files_count or 0) + (one.existing_files_count or 0) for one in data)
-        return SnapshotEntries(live, index, total, len(data))
+        return SnapshotEntries(self._live(chosen, names, statistics, before), index, total, len(data), names)
+
+    def _live(
+        self,
+        chosen: Sequence[ManifestFile],
+        names: tuple[tuple[object, ...], ...],
+        statistics: Sequence[int],
+        before: SnapshotEntries | None,
+    ) -> LiveEntries:
+        added = None if before is None else new_places(names, before.manifests)
+        if before is None or added is None:
+            return LiveEntries.of(self._entries(chosen, statistics), statistics=bool(statistics))
+        places, first = added
+        entries = self._entries([chosen[place] for place in places], statistics)
+        return continued(before.live, LiveEntries.of(entries, statistics=bool(statistics)), new_first=first)
 
     def _entries(self, manifests: Sequence[ManifestFile], statistics: Sequence[int]) -> list[Entries]:
         found = [self.source.known_manifest(one, statistics) for one in manifests]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,30 @@ def matching_files(expression: BooleanExpression, schema: Schema, statistics: St
     return visit(bind(schema, rewrite_not(expression), True), _Files(statistics, count))
 
 
-def matching_partitions(expression: BooleanExpression, schema: Schema, partitions: Sequence[tuple[Any, ...]]) -> Mask:
+class PartitionColumns:
+    """The values of partitions by field, as objects, since they are of any type. It may be kept and shared."""
+
+    def __init__(self, partitions: Sequence[tuple[Any, ...]]) -> None:
+        self._partitions = partitions
+        self._columns: dict[int, tuple[NDArray[Any], Mask]] = {}
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def column(self, place: int) -> tuple[NDArray[Any], Mask]:
+        """The values of the field in this place, and which are not NULL."""
+        found = self._columns.get(place)
+        if found is None:
+            values = np.empty(len(self), object)
+            values[:] = [one[place] for one in self._partitions]
+            known = np.fromiter((value is not None for value in values), bool, len(self))
+            found = self._columns[place] = values, known
+        return found
+
+
+def matching_partitions(expression: BooleanExpression, schema: Schema, partitions: PartitionColumns) -> Mask:
     """Which partitions satisfy an expression over the partition's schema."""
-    columns = {}
-    for place, field in enumerate(schema.fields):
-        values = np.empty(len(partitions), object)
-        values[:] = [one[place] for one in partitions]
-        columns[field.field_id] = values
-    return visit(bind(schema, expression, True), _Partitions(columns, len(partitions)))
+    return visit(bind(schema, expression, True), _Partitions(schema, partitions))
 
 
 class _Masks(BoundBooleanExpressionVisitor[Mask]):
@@ -138,25 +154,36 @@ class _Files(_Masks):
 
 
 class _Partitions(_Masks):
-    """Partition values are few, and of any type: they are compared as objects, those that are NULL apart."""
+    """All partitions at once; those that are NULL apart."""
 
-    def __init__(self, columns: Mapping[int, NDArray[Any]], count: int) -> None:
-        super().__init__(count)
-        self._columns = columns
+    def __init__(self, schema: Schema, partitions: PartitionColumns) -> None:
+        super().__init__(len(partitions))
+        self._partitions = partitions
+        self._places = {field.field_id: place for place, field in enumerate(schema.fields)}
+
+    def _column(self, term: BoundTerm) -> tuple[NDArray[Any], Mask]:
+        return self._partitions.column(self._places[term.ref().field.field_id])
 
     def _each(self, term: BoundTerm, decide: Callable[[Any], bool]) -> Mask:
-        values = self._columns[term.ref().field.field_id]
+        values, _ = self._column(term)
         return np.fromiter((decide(value) for value in values), bool, self._count)
 
-    def _compared(self, term: BoundTerm, compare: Callable[[Any, Any], bool], literal: Any) -> Mask:
-        given = literal.value
-        return self._each(term, lambda value: value is not None and compare(value, given))
+    def _compared(self, term: BoundTerm, compare: Callable[[Any, Any], Any], literal: Any) -> Mask:
+        """Those that compare so to a value; NULL does not."""
+        values, known = self._column(term)
+        found = np.zeros(self._count, bool)
+        # As it is: numpy would take a value of bytes for one that is filled with zeros.
+        given = np.empty((), object)
+        given[()] = literal.value
+        with np.errstate(invalid="ignore"):
+            found[known] = compare(values[known], given)
+        return found
 
     def visit_is_null(self, term: BoundTerm) -> Mask:
-        return self._each(term, lambda value: value is None)
+        return ~self._column(term)[1]
 
     def visit_not_null(self, term: BoundTerm) -> Mask:
-        return self._each(term, lambda value: value is not None)
+        return self._column(term)[1].copy()
 
     def visit_is_nan(self, term: BoundTerm) -> Mask:
         return self._each(term, _is_nan)
@@ -177,12 +204,10 @@ class _Partitions(_Masks):
         return self._compared(term, operator.ge, literal)
 
     def visit_equal(self, term: BoundTerm, literal: Any) -> Mask:
-        given = literal.value
-        return self._each(term, lambda value: bool(value == given))
+        return self._compared(term, operator.eq, literal)
 
     def visit_not_equal(self, term: BoundTerm, literal: Any) -> Mask:
-        given = literal.value
-        return self._each(term, lambda value: bool(value != given))
+        return ~self._compared(term, operator.eq, literal)
 
     def visit_in(self, term: BoundTerm, literals: set[Any]) -> Mask:
         return self._each(term, lambda value: value in literals)

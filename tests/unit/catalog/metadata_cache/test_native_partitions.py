@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,15 +56,18 @@ def test_partitions_after_any_change_are_those_that_a_fresh_cache_computes(
 def test_a_commit_has_only_its_own_partitions_computed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     write(lake, range(70))
     lake.cache.get_partitions(NAME)
-    computed: list[str | None] = []
-    compute = native_partitions._partition
-    monkeypatch.setattr(
-        native_partitions,
-        "_partition",
-        lambda entries, rows, spec, *rest: computed.append(spec["p"]) or compute(entries, rows, spec, *rest),
-    )
+    computed: list[int] = []
+    compute = native_partitions._partition_bounds
+
+    def counted(rows: Any, bounds: Any) -> Any:
+        computed.append(len(rows))
+        return compute(rows, bounds)
+
+    monkeypatch.setattr(native_partitions, "_partition_bounds", counted)
     write(lake, range(3, 5))
     found = lake.cache.get_partitions(NAME)
     assert found is not None
-    assert computed == ["3", "4"]
+    # Two partitions, of two files each by now.
+    assert computed == [2, 2]
+    assert [found.partitions[f"p={number}"].file_count for number in (2, 3, 4, 5)] == [1, 2, 2, 1]
     assert {one.record_count for one in found.partitions.values()} == {10, 11}

@@ -17,6 +17,7 @@ from lakelet.cache.level import CacheLevel
 from lakelet.cache.settings import CacheSettings
 from lakelet.catalog.lake import Lake
 from lakelet.catalog.metadata_cache.open import cached_metadata
+from lakelet.commit.metadata import pointer_check
 from lakelet.commit.metadata.source import UNCACHED
 from lakelet.errors import NotFoundError
 from lakelet.storage.disk.local_store import LocalStore
@@ -255,14 +256,33 @@ def test_a_hot_plan_reads_only_pointers(deaf: Deaf, store: LocalStore, other: La
     }
 
 
-def test_a_hot_revalidation_takes_six_calls_in_two_round_trips(store: LocalStore, other: Lake) -> None:
-    """Those that find the ids are made together, and then those that read the two files."""
+@pytest.fixture
+def remote(store: LocalStore, other: Lake) -> tuple[Table, CountingStore]:
+    """A table of two snapshots that was planned, on a store whose calls are round trips, and its calls from then on."""
     other.table("shop.orders").write(rows(2))
     recording = CountingStore(store)
     source = cached_metadata(recording, listens=False, parallel=True)
     mine = Lake(recording, metadata=source, cache=source.cache).table("shop.orders")
-    mine.scan().plan()
+    for _ in range(2):
+        mine.scan().plan()
     recording.reset()
+    return mine, recording
+
+
+def test_a_hot_revalidation_takes_four_calls_in_two_round_trips(remote: tuple[Table, CountingStore]) -> None:
+    """Those that find the ids are made together, and then those that read the two files."""
+    mine, recording = remote
+    mine.scan().plan()
+    paths = mine.home.paths
+    assert set(recording.log[:2]) == {("list_folder", paths.snapshot_folder), ("list_folder", paths.schema_folder)}
+    assert set(recording.log[2:]) == {("get", paths.snapshot(2)), ("get", paths.schema(0))}
+
+
+def test_a_folder_of_many_snapshots_is_not_listed_again(
+    remote: tuple[Table, CountingStore], other: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, recording = remote
+    monkeypatch.setattr(pointer_check, "MOST_LISTED", 1)
     mine.scan().plan()
     paths = mine.home.paths
     assert set(recording.log[:4]) == {
@@ -272,6 +292,8 @@ def test_a_hot_revalidation_takes_six_calls_in_two_round_trips(store: LocalStore
         ("list_folder", paths.schema_folder),
     }
     assert set(recording.log[4:]) == {("get", paths.snapshot(2)), ("get", paths.schema(0))}
+    other.table("shop.orders").write(rows(3))
+    assert seen(mine) == [1, 2, 3]
 
 
 def test_many_tables_are_refreshed_with_few_threads(store: LocalStore, other: Lake) -> None:

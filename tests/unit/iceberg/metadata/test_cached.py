@@ -18,7 +18,9 @@ from lakelet.iceberg.branches import rollback_to_snapshot
 from lakelet.iceberg.maintenance.expiry import expire_snapshots
 from lakelet.iceberg.metadata import table_pointer, uncached
 from lakelet.iceberg.metadata.manifests import read_entries
+from lakelet.iceberg.scan import plan as plan_module
 from lakelet.iceberg.scan import scan_of
+from lakelet.iceberg.scan.live_entries import LiveEntries
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.metadata.cached_lakes import (
     CATALOG,
@@ -106,6 +108,41 @@ def test_of_a_new_snapshot_only_its_own_manifest_is_read(
     assert calls.taken() == (1, 1, 1)
     assert len(scan(lake).files) == 4
     assert calls.taken() == (0, 0, 0)
+
+
+def test_partitions_are_looked_through_once_for_all_conditions(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    columns_of = plan_module._columns_of
+
+    def counted(*given: Any) -> Any:
+        made.append(1)
+        return columns_of(*given)
+
+    monkeypatch.setattr(plan_module, "_columns_of", counted)
+    found = [len(scan(lake, where=f"dt = 'd{number}'").files) for number in (0, 1, 2, 0, 3)]
+    assert found == [1, 1, 1, 1, 0]
+    # The first plan with a condition reads no more manifests than it needs, and is not kept.
+    assert len(made) <= 2
+
+
+def test_entries_of_a_snapshot_are_continued_after_an_append(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (0, 1):
+        scan(lake, where=f"id = {number}")
+    put_together: list[int] = []
+    of = LiveEntries.of
+
+    def counted(parts: Sequence[Any], *, statistics: bool) -> LiveEntries:
+        put_together.append(len(parts))
+        return of(parts, statistics=statistics)
+
+    monkeypatch.setattr(LiveEntries, "of", counted)
+    appended(foreign(tmp_path).load_table(NAME), 7)
+    assert [len(scan(lake, where=where).files) for where in ("id = 7", "id = 1", "id > 0")] == [1, 1, 3]
+    assert put_together == [1]
+    foreign(tmp_path).load_table(NAME).delete("id = 1")
+    assert [len(scan(lake, where=where).files) for where in ("id = 7", "id = 1", "id > 0")] == [1, 0, 2]
 
 
 def test_a_commit_of_another_process_is_seen_at_once(lake: Lake, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ from pyiceberg.types import (
 )
 
 from lakelet.iceberg.scan.column_statistics import StatisticPairs, column_statistics
-from lakelet.iceberg.scan.vector_pruning import matching_files, matching_partitions
+from lakelet.iceberg.scan.vector_pruning import PartitionColumns, matching_files, matching_partitions
 from tests.tiers.examples import examples
 
 ID = 3
@@ -171,8 +171,15 @@ def test_partitions_are_chosen_as_the_library_chooses_them(kind: PrimitiveType, 
     some = data.draw(st.lists(values, min_size=1, max_size=6))
     schema = Schema(NestedField(ID, "c", kind))
     evaluate = expression_evaluator(schema, expression, case_sensitive=True)
-    found = matching_partitions(expression, schema, [(one,) for one in some])
+    found = matching_partitions(expression, schema, PartitionColumns([(one,) for one in some]))
     assert found.tolist() == [evaluate(Record(one)) for one in some]
+
+
+def test_bytes_of_partitions_are_compared_to_their_last_zero() -> None:
+    schema = Schema(NestedField(ID, "c", BinaryType()))
+    partitions = PartitionColumns([(b"a",), (b"a\0",), (None,)])
+    assert matching_partitions(EqualTo("c", b"a\0"), schema, partitions).tolist() == [False, True, False]
+    assert matching_partitions(NotEqualTo("c", b"a"), schema, partitions).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize(
