@@ -161,8 +161,8 @@ class ChangeSource:
         version = self.history.before(end.base)
         if begin.initial and is_expired(version):
             raise ExpiredChangesError(
-                f"{self._where}: a batch up to snapshot {end.snapshot} was fixed before its start expired, and the rows of snapshot "
-                f"{end.base}, with which it would begin anew, have expired, too: take a new checkpoint"
+                f"{self._where}: a batch up to snapshot {end.snapshot} was fixed before its start expired, and the rows of "
+                f"snapshot {end.base}, with which it would begin anew, have expired, too: take a new checkpoint"
             )
         version = None if isinstance(version, ExpiredVersion) else version
         rows = () if version is None or not begin.initial else self._planner.initial(version, begin.since_ms)

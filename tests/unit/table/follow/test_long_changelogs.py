@@ -55,13 +55,13 @@ def fill(table: Table, clock: MovingClock, steps: range = range(6)) -> None:
         clock.move(minutes=10)
 
 
-def changed(table: Table, start: object, end: object = None) -> Changes:
-    return [tuple(row.values()) for row in table.changes(start, end).to_pylist()]  # type: ignore[arg-type]
+def changed(table: Table, start: int | str, end: int | None = None) -> Changes:
+    return [tuple(row.values()) for row in table.changes(start, end).to_pylist()]
 
 
 def followed(stream: ChangeStream) -> Changes:
     batches = iter(stream.poll, None)
-    return [tuple(row.values()) for batch in batches for row in batch.to_arrow().to_pylist()]  # type: ignore[union-attr]
+    return [tuple(row.values()) for batch in batches for row in batch.to_arrow().to_pylist()]
 
 
 @pytest.mark.parametrize("kind", PRODUCERS)
@@ -99,7 +99,7 @@ def test_the_first_changelog_is_read_although_the_one_before_has_expired(lake: L
     assert first == 4
     assert changed(table, 3) == expected
     assert followed(table.follow(3)) == expected
-    with pytest.raises(NotFoundError, match="snapshot 3 is not in .*snapshots 8 to 8 exist, and changelogs from 4 on"):
+    with pytest.raises(NotFoundError, match=r"snapshot 3 is not in .*snapshots 8 to 8 exist, and changelogs from 4 on"):
         table.changes(2)
     with pytest.raises(NotFoundError, match="snapshot 2 is not in"):
         table.follow(2)
