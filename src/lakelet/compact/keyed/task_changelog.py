@@ -124,7 +124,7 @@ class TaskChangelog:
     def _stored(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> _StoredRows:
         """The rows of the known files: looked up where that costs less than reading them."""
         few = sum(file.row_count for file in rising) * LOOKUP_ROWS <= sum(file.row_count for file in known)
-        if few and isinstance(MergeSpec.of(self.schema).engine, SelectEngine):
+        if few and (isinstance(MergeSpec.of(self.schema).engine, SelectEngine) or _are_folded(known)):
             return _LookedUpRows(
                 PointReader(self.home, self.schema, self.schema.names, self.schema_of), self._split(known)
             )
@@ -196,6 +196,11 @@ class TaskChangelog:
             tuple(task.vectors.get(file.name) for file in files),
             needs_merge=True,
         )
+
+
+def _are_folded(known: Sequence[DataFile]) -> bool:
+    """Whether files hold every key once, as the row that compaction has folded."""
+    return len({file.level for file in known}) == 1 and all(file.delete_row_count == 0 for file in known)
 
 
 class _StoredRows(Protocol):
@@ -271,9 +276,8 @@ def _assembled(
         ]
     ).astype(np.int8)
     order = np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")
-    parts = [after.take(pa.array(new[come]))]
-    if before is not None:
-        parts.insert(0, before.take(pa.array(old[gone])).cast(after.schema))
-    rows = pa.concat_batches(parts).take(pa.array(order))
+    count = 0 if before is None else before.num_rows
+    both_sides = after if before is None else pa.concat_batches([before.cast(after.schema), after])
+    rows = both_sides.take(pa.array(np.concatenate([old[gone], new[come] + count])[order]))
     place = rows.schema.get_field_index(VALUE_KIND)
     return rows.set_column(place, rows.schema.field(place), pa.array(kinds[order], rows.schema.field(place).type))
