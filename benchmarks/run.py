@@ -25,6 +25,7 @@ from typing import Any
 from benchmarks.append.measure_rows import measure_memory, measure_read, measure_write
 from benchmarks.append.measure_small_write import measure_small_write
 from benchmarks.benchmark import Result, Scale
+from benchmarks.compaction.measure_changelog import measure_compaction_changelog
 from benchmarks.compaction.measure_compaction import (
     measure_compaction,
     measure_compaction_inline,
@@ -32,6 +33,7 @@ from benchmarks.compaction.measure_compaction import (
 )
 from benchmarks.iceberg.measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
 from benchmarks.iceberg.measure_iceberg_plan import measure_iceberg_plan
+from benchmarks.keyed.measure_folds import measure_folds, measure_vector_scan
 from benchmarks.keyed.measure_keyed import (
     measure_get,
     measure_keyed_memory,
@@ -74,6 +76,8 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "memory": measure_memory,
     "avro": measure_avro,
     "merge_read": measure_merge_read,
+    "folds": measure_folds,
+    "vector_scan": measure_vector_scan,
     "keyed_write": measure_keyed_write,
     "keyed_memory": measure_keyed_memory,
     "get": measure_get,
@@ -84,6 +88,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "compaction": measure_compaction,
     "compaction_memory": measure_compaction_memory,
     "compaction_inline": measure_compaction_inline,
+    "compaction_changelog": measure_compaction_changelog,
     "expiry": measure_expiry,
     "orphans": measure_orphans,
     "iceberg": measure_iceberg,

@@ -47,6 +47,24 @@ def compact_once(folder: str) -> dict[str, Any]:
     return {**timer.taken, "input_rows": seen[-1].rows_done, "rows": rows, "files": len(target.files())}
 
 
+def make_waiting(folder: str, rows: int, upserts: int, upsert_rows: int, options: dict[str, str]) -> dict[str, Any]:
+    """A bucket that is compacted in full, and upserts of known keys that wait on level 0."""
+    target = _create(folder, {"bucket": "1", "write-only": "true", **options}, keyed=True)
+    with timed() as timer:
+        target.write(rows_of(load_ids(rows), 0))
+        target.compact(full=True)
+        for version in range(1, upserts + 1):
+            target.write(rows_of(update_ids(rows, upsert_rows, version), version))
+    return timer.taken
+
+
+def compact_waiting(folders: list[str], full: bool) -> dict[str, Any]:
+    """A compaction of copies of one table, with the number of rows of its changelog."""
+    seen: list[CompactionProgress] = []
+    taken = repeated(lambda number: _open(folders[number]).compact(full, progress=seen.append), len(folders) - 1)
+    return {**taken, "changelog_rows": seen[-1].changelog_rows}
+
+
 def rewrite_all(paths: list[str], folder: str, repeats: int) -> dict[str, Any]:
     """All rows of the files read by `pyarrow.dataset` and written to one file, zstd at level 1, as they are."""
     Path(folder).mkdir(parents=True)
@@ -177,6 +195,8 @@ if __name__ == "__main__":
     serve(
         compact,
         compact_once,
+        make_waiting,
+        compact_waiting,
         rewrite_all,
         read_all_write_some,
         upsert_often,

@@ -18,9 +18,17 @@ from lakelet.table import Table
 TABLE = "bench.keyed"
 
 
-def make(folder: str, key: str, buckets: int, rows: int, upserts: int, upsert_rows: int) -> dict[str, Any]:
+def make(
+    folder: str,
+    key: str,
+    buckets: int,
+    rows: int,
+    upserts: int,
+    upsert_rows: int,
+    options: dict[str, str] | None = None,
+) -> dict[str, Any]:
     """A table of one load and some upserts of known keys, each a sorted run of every bucket."""
-    target = _create(folder, key, buckets)
+    target = _create(folder, key, buckets, options)
     target.write(rows_of(load_ids(rows), 0))
     for version in range(1, upserts + 1):
         target.write(rows_of(update_ids(rows, upsert_rows, version), version))
@@ -118,11 +126,11 @@ def get_many(folder: str, key: str, rows: int, count: int, repeats: int) -> dict
     return {**taken, "rows": counts[-1]}
 
 
-def _create(folder: str, key: str, buckets: int) -> Table:
+def _create(folder: str, key: str, buckets: int, more: dict[str, str] | None = None) -> Table:
     lake = lakelet.connect(folder)
     lake.create_database("bench")
     # Runs are not to be compacted: the cost of merging them, and of writing them, is measured.
-    options = {"bucket": str(buckets), "write-only": "true"}
+    options = {"bucket": str(buckets), "write-only": "true", **(more or {})}
     return lake.create_table(TABLE, SCHEMA, primary_key=KEYS[key], options=options)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionProgress:
-    """The progress against the plan. Rows and bytes are of input files; `written_bytes` are of output files."""
+    """The progress against the plan. Rows and bytes are of input files; `written_bytes` are of output files.
+
+    Where compaction makes the changelog, `looked_up` keys had their old rows looked up, `found` of them had one, and
+    `changelog_rows` were written.
+    """
 
     tasks_done: int
     tasks: int
@@ -19,6 +23,9 @@ class CompactionProgress:
     bytes_done: int
     bytes: int
     written_bytes: int = 0
+    looked_up: int = 0
+    found: int = 0
+    changelog_rows: int = 0
 
 
 Progress: TypeAlias = Callable[[CompactionProgress], None]
@@ -49,14 +56,23 @@ class Watch:
         """Add to the progress, and report it."""
         with self._lock:
             state = self._state
-            self._state = CompactionProgress(
-                state.tasks_done + tasks,
-                state.tasks,
-                min(state.rows_done + rows, state.rows),
-                state.rows,
-                min(state.bytes_done + size, state.bytes),
-                state.bytes,
-                state.written_bytes + written,
+            self._state = replace(
+                state,
+                tasks_done=state.tasks_done + tasks,
+                rows_done=min(state.rows_done + rows, state.rows),
+                bytes_done=min(state.bytes_done + size, state.bytes),
+                written_bytes=state.written_bytes + written,
             )
             if self._progress is not None:
                 self._progress(self._state)
+
+    def count_changelog(self, *, looked_up: int = 0, found: int = 0, rows: int = 0) -> None:
+        """Add to what was done for the changelog, which the next report tells of."""
+        with self._lock:
+            state = self._state
+            self._state = replace(
+                state,
+                looked_up=state.looked_up + looked_up,
+                found=state.found + found,
+                changelog_rows=state.changelog_rows + rows,
+            )

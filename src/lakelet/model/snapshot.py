@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from typing import Self
 
 from lakelet.clock import shown_time
 
@@ -54,3 +55,14 @@ class Snapshot:
     def committed_as(self) -> tuple[str, int, CommitKind]:
         """The identity by which a repeated commit is recognised."""
         return (self.commit_user, self.commit_identifier, self.commit_kind)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Changelog(Snapshot):
+    """A snapshot that has expired, of which only the changes are left: its changelog, or the rows that it appended."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """The changelog that an expired snapshot has left. Its index files have expired with it."""
+        values = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
+        return cls(**{**values, "index_manifest": None})

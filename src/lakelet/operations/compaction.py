@@ -34,12 +34,16 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The snapshot of a compaction, None where nothing was due, and the rows and bytes read and written."""
+    """The snapshot of a compaction, None where nothing was due, the rows and bytes read and written, and what the changelog took:
+    keys whose old rows were looked up, those that had one, rows that it tells of."""
 
     snapshot_id: int | None
     rows_read: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
+    looked_up: int = 0
+    found: int = 0
+    changelog_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,9 @@ def compact(table: Table, request: Compact, progress: Progress | None = None) ->
     )
     if snapshot is None:
         return Compacted(None)
-    return Compacted(snapshot.id, seen.rows, seen.bytes, seen.written_bytes)
+    return Compacted(
+        snapshot.id, seen.rows, seen.bytes, seen.written_bytes, seen.looked_up, seen.found, seen.changelog_rows
+    )
 
 
 def compact_many(

@@ -36,7 +36,7 @@ _VIEW_SUFFIX = ".json"
 _DATABASE_SUFFIX = ".db"
 _NAME = re.compile(r"^[^\x00-\x1f/\\:*?\"<>|$.#%\x7f]+$")
 _MAX_NAME = 200
-_NUMBERED = re.compile(r"^(?P<kind>snapshot|schema)-(?P<number>\d+)$")
+_NUMBERED = re.compile(r"^(?P<kind>snapshot|schema|changelog)-(?P<number>\d+)$")
 
 
 def check_name(name: str, what: str) -> str:

@@ -49,6 +49,7 @@ from lakelet.table.read.scan_arguments import NamedVersion, open_scan
 from lakelet.table.read.table_lookup import TableLookup
 from lakelet.table.read.table_scan import TableScan
 from lakelet.table.time_arguments import Age, Length, Moment
+from lakelet.table.upkeep.changelog_lag import ChangelogLag, changelog_lag
 from lakelet.table.upkeep.check import Progress as CheckedFiles
 from lakelet.table.upkeep.check import TableCheck
 from lakelet.table.upkeep.compaction import TableCompaction
@@ -278,6 +279,10 @@ class Table(AlterableTable):
     def files(self, *, version: int | None = None) -> list[tuple[str, DataFile]]:
         """The live data files with their paths, also those whose rows are visible only after compaction."""
         return live_data_files(self.scan(version=version))
+
+    def changelog_lag(self) -> ChangelogLag | None:
+        """The rows that no changelog has told of yet; None where compaction makes none (`changelog-producer`)."""
+        return changelog_lag(self.scan())
 
     # ------------------------------------------------------------------ compaction
 

@@ -8,8 +8,10 @@ import pytest
 
 from lakelet import InvalidError, Lake, Table
 from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
+from lakelet.compact.progress import CompactionProgress
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.memory import MemoryStore
+from lakelet.table.upkeep.changelog_lag import ChangelogLag
 
 COLUMNS = [("id", "INT"), ("v", "INT"), ("w", "INT")]
 Rows = list[tuple[str, int, int]]
@@ -239,3 +241,31 @@ def test_options_that_change_with_the_table(lake: Lake) -> None:
         if kind in ("+I", "+U"):
             state[id_] = v
     assert state == {1: 2, 2: 2}
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+def test_few_old_rows_are_looked_up_and_counted(lake: Lake, engine: str) -> None:
+    table = make(lake, "lookup", merge_engine=engine, write_only="true")
+    put(table, *((id_, 1) for id_ in range(100)))
+    assert table.changelog_lag() == ChangelogLag(1, 100, created(table))
+    table.compact()
+    assert table.changelog_lag() == ChangelogLag(0, 0, None)
+    put(table, (7, 2), (200, 2))
+    seen: list[CompactionProgress] = []
+    table.compact(progress=seen.append)
+    assert told(table, 2) == [("-U", 7, 1), ("+U", 7, 2), ("+I", 200, 2)]
+    assert (seen[-1].looked_up, seen[-1].found, seen[-1].changelog_rows) == (2, 1, 3)
+    put(table, *((id_, 3) for id_ in range(100)))
+    table.compact(progress=seen.append)
+    assert (seen[-1].looked_up, seen[-1].found, seen[-1].changelog_rows) == (0, 0, 200)
+
+
+def created(table: Table) -> int | None:
+    return min(file.creation_ms for _, file in table.files() if file.creation_ms is not None)
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_no_lag_where_compaction_makes_no_changelog(lake: Lake, producer: str) -> None:
+    table = make(lake, producer)
+    put(table, (1, 1))
+    assert table.changelog_lag() is None

@@ -36,6 +36,12 @@ def listed_ids(home: TableHome) -> set[int]:
     return {number for info in files if (number := file_number(info.path, "snapshot")) is not None}
 
 
+def changelog_ids(home: TableHome) -> set[int]:
+    """The ids of the changelogs that outlive their snapshots."""
+    files = home.store.list_folder(home.paths.changelog_folder).files
+    return {number for info in files if (number := file_number(info.path, "changelog")) is not None}
+
+
 def snapshot_ids(home: TableHome) -> range:
     """The ids of the live snapshots: the contiguous run that ends in the greatest id."""
     numbers = listed_ids(home)

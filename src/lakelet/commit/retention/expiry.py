@@ -45,6 +45,7 @@ from lakelet.commit.retention.file_references import (
     long_lived_changelogs,
     read_snapshots,
     tagged_snapshots,
+    telling_changelogs,
 )
 from lakelet.commit.retention.unused_files import (
     Held,
@@ -229,7 +230,7 @@ def _who_holds(home: TableHome, first_gone: int, after: Snapshot) -> Held:
     changelogs: list[Snapshot] = []
     for branch in branch_homes(home):
         tags = tagged_snapshots(branch)
-        changelogs.extend(long_lived_changelogs(branch))
+        changelogs.extend(telling_changelogs(branch))
         if branch.paths.branch == home.paths.branch:
             earlier = [tag for tag in tags if tag.id <= first_gone]
             newest = earlier[-1].id if earlier else first_gone

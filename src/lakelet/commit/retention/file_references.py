@@ -15,10 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.metadata.snapshots import try_snapshot
 from lakelet.commit.metadata.stored import stored_snapshots
 from lakelet.commit.metadata.version_ids import snapshot_ids
+from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
+from lakelet.options import CHANGELOG_PRODUCER, TableOptions
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
 
@@ -36,7 +39,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Everything that holds files of a table; changelogs hold their changes alone, not the files below them."""
+    """Everything that holds files of a table; changelogs hold their changes alone, not the files below them, and are left out
+    where they hold none."""
 
     lines: tuple[Line, ...]
     changelogs: tuple[Snapshot, ...]
@@ -51,7 +55,7 @@ def table_holders(home: TableHome) -> Holders:
         if line.snapshots:
             lines.append(line)
         lines.extend(Line((tag,)) for tag in tagged_snapshots(branch))
-        changelogs.extend(long_lived_changelogs(branch))
+        changelogs.extend(telling_changelogs(branch))
     return Holders(distinct_lines(lines), tuple(changelogs))
 
 
@@ -92,6 +96,24 @@ def long_lived_changelogs(home: TableHome) -> list[Snapshot]:
     """The changelogs of this branch that outlive their snapshots, by id."""
     found = _read_folder(home, home.paths.changelog_folder, _CHANGELOG)
     return sorted(found, key=lambda changelog: changelog.id)
+
+
+def telling_changelogs(home: TableHome) -> list[Snapshot]:
+    """The long-lived changelogs of this branch that hold files, by id.
+
+    Where a producer makes the changelog, a snapshot without one changed nothing that readers were to be told of: as in Java,
+    it leaves its files to be removed.
+    """
+    schema_of = SchemaVersions(home)
+    return [
+        changelog
+        for changelog in long_lived_changelogs(home)
+        if changelog.changelog_manifest_list is not None or not _has_producer(schema_of(changelog.schema_id))
+    ]
+
+
+def _has_producer(schema: TableSchema) -> bool:
+    return bool(schema.primary_keys) and TableOptions(schema.options).get(CHANGELOG_PRODUCER) != "none"
 
 
 def distinct_lines(lines: Iterable[Line]) -> tuple[Line, ...]:

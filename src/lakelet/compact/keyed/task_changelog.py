@@ -80,8 +80,9 @@ class TaskChangelog:
         )
         nans = known_nan_columns((*rising, *known), self.schema, self.schema_of)
         writer = SortedFileWriter(spec, self.home, files, self.folder, nan_columns=nans)
-        for batch in self._changes(rising, known):
+        for batch in self._changes(rising, known, watch):
             watch.check()
+            watch.count_changelog(rows=batch.num_rows)
             rows = pa.Table.from_batches([batch])
             writer.expect_nans(nan_columns(rows))
             for start in range(0, rows.num_rows, _GROUP_ROWS):
@@ -100,9 +101,9 @@ class TaskChangelog:
         }
         return tuple(file for place, file in enumerate(others, len(rising)) if place in near)
 
-    def _changes(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+    def _changes(self, rising: Sequence[DataFile], known: Sequence[DataFile], watch: Watch) -> Iterator[pa.RecordBatch]:
         """The changes in key order, the row before an update in front of the row after it."""
-        stored = self._stored(rising, known)
+        stored = self._stored(rising, known, watch)
         together = _SoughtRows(self._rows([*rising, *known]), self._keys) if self._folds_more(rising, known) else None
         for batch in self._rows(rising):
             keys = self._keys(batch)
@@ -121,12 +122,12 @@ class TaskChangelog:
         folds = not isinstance(MergeSpec.of(self.schema).engine, SelectEngine)
         return folds and bool(known) and (len(rising) > 1 or len({file.level for file in known}) > 1)
 
-    def _stored(self, rising: Sequence[DataFile], known: Sequence[DataFile]) -> _StoredRows:
+    def _stored(self, rising: Sequence[DataFile], known: Sequence[DataFile], watch: Watch) -> _StoredRows:
         """The rows of the known files: looked up where that costs less than reading them."""
         few = sum(file.row_count for file in rising) * LOOKUP_ROWS <= sum(file.row_count for file in known)
-        if few and isinstance(MergeSpec.of(self.schema).engine, SelectEngine):
+        if few and (isinstance(MergeSpec.of(self.schema).engine, SelectEngine) or _are_folded(known)):
             return _LookedUpRows(
-                PointReader(self.home, self.schema, self.schema.names, self.schema_of), self._split(known)
+                PointReader(self.home, self.schema, self.schema.names, self.schema_of), self._split(known), watch
             )
         return _SoughtRows(self._rows(known), self._keys)
 
@@ -198,6 +199,11 @@ class TaskChangelog:
         )
 
 
+def _are_folded(known: Sequence[DataFile]) -> bool:
+    """Whether files hold every key once, as the row that compaction has folded."""
+    return len({file.level for file in known}) == 1 and all(file.delete_row_count == 0 for file in known)
+
+
 class _StoredRows(Protocol):
     """The rows of the state before, retracts among them."""
 
@@ -213,9 +219,14 @@ class _LookedUpRows:
 
     reader: PointReader
     split: Split
+    watch: Watch
 
     def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
-        return self.reader.stored(self.split, pa.Table.from_batches([coming])) if len(keys) else None
+        if not len(keys):
+            return None
+        rows = self.reader.stored(self.split, pa.Table.from_batches([coming]))
+        self.watch.count_changelog(looked_up=len(keys), found=0 if rows is None else rows.num_rows)
+        return rows
 
 
 class _SoughtRows:
@@ -271,9 +282,8 @@ def _assembled(
         ]
     ).astype(np.int8)
     order = np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")
-    parts = [after.take(pa.array(new[come]))]
-    if before is not None:
-        parts.insert(0, before.take(pa.array(old[gone])).cast(after.schema))
-    rows = pa.concat_batches(parts).take(pa.array(order))
+    count = 0 if before is None else before.num_rows
+    both_sides = after if before is None else pa.concat_batches([before.cast(after.schema), after])
+    rows = both_sides.take(pa.array(np.concatenate([old[gone], new[come] + count])[order]))
     place = rows.schema.get_field_index(VALUE_KIND)
     return rows.set_column(place, rows.schema.field(place), pa.array(kinds[order], rows.schema.field(place).type))

@@ -4,7 +4,7 @@ The sources of a split, its files and runs in memory, are partitioned into secti
 (`merge.pieces`). A piece that is not raw is
 
     held       read by one scan and merged in memory; where the engine selects, only keys, sequences and kinds are compared,
-               and rows are filtered in place
+               and rows are filtered in place; the rows of a single run are all that there are of their keys
     streamed   too large to hold: a cursor per run, merged step by step
 
 Pieces are independent of one another. Those that are held are read ahead, as many as the budget takes, so that one is decoded
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.engine.fold import fold_groups
 from lakelet.lsm.engine.merge_engine import SelectEngine
-from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
+from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD, VALUE_KIND
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
 from lakelet.lsm.run_merge import STEP_ROWS, grouped_rows, kept_rows, merge_runs, surviving_rows
@@ -243,6 +243,8 @@ class MergeReader:
             return self._survivors(piece, masks, workers, whole=whole)
         runs = self._held_runs(piece, whole=whole)
         engine = self._spec.engine
+        if self._is_single(piece):
+            return self._of_single_run(runs[0], workers)
         if not isinstance(engine, SelectEngine):
             names = self._carried or (self._spec.key[0][0],)
             groups = grouped_rows(runs, self._spec, BATCH_ROWS)
@@ -264,6 +266,22 @@ class MergeReader:
                 parts.append((batch, keep[at : at + batch.num_rows]))
                 at += batch.num_rows
         return list(workers.map(lambda part: self._result(kept_rows(*part)), parts))
+
+    def _is_single(self, piece: Piece) -> bool:
+        """Whether a piece has one run, of files, each of which holds a key once, so that there is nothing to select. Where masks
+        are kept, which the next read will find, it is merged like any other."""
+        is_alone = len(piece.runs) == 1 and all(isinstance(source, FileRun) for source in piece.sources)
+        return is_alone and isinstance(self._spec.engine, SelectEngine) and self._masks is None and bool(self._carried)
+
+    def _of_single_run(self, run: pa.Table, workers: ThreadPoolExecutor) -> list[pa.RecordBatch]:
+        """The rows of one run, in its order, but for deletes that are to be left out."""
+        drops = (self._spec.drop_deletes or self._spec.ignore_delete) and VALUE_KIND in run.schema.names
+
+        def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+            stays = batch.column(VALUE_KIND).to_numpy() & 1 == 0 if drops else np.ones(batch.num_rows, np.bool_)
+            return self._result(kept_rows(batch.select(list(self._carried)), stays))
+
+        return list(workers.map(kept, run.to_batches(max_chunksize=BATCH_ROWS)))
 
     def _survivors(
         self, piece: Piece, masks: Masks, workers: ThreadPoolExecutor, *, whole: bool

@@ -6,9 +6,11 @@ from bisect import bisect_left
 from collections import defaultdict
 
 from lakelet.errors import InvalidError
+from lakelet.lsm.changelog_producer import FULL_COMPACTION, LOOKUP, changelog_producer
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.service import Service
 from lakelet.service.values import ABSENT
+from lakelet.table.upkeep.changelog_lag import ChangelogLag
 
 _BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -76,10 +78,33 @@ async def metrics_text(service: Service, requests: RequestMetrics, limits: RateL
     for opened in tables:
         if opened.writer is not None:
             page.sample("lakelet_buffered_records", opened.buffered_records, table=opened.name)
+    await _changelog_lags(page, service)
     health = await service.health()
     page.value("lakelet_ready", "gauge", "Whether requests should be sent here.", int(health.is_ready))
     _cache(page, service)
     return page.text
+
+
+async def _changelog_lags(page: _Page, service: Service) -> None:
+    """Of the tables whose compaction makes the changelog: the rows that it has not told of, and the age of the oldest."""
+    makes = (LOOKUP, FULL_COMPACTION)
+
+    def lags() -> list[tuple[str, ChangelogLag]]:
+        followed = [opened for opened in service.tables.all() if changelog_producer(opened.schema) in makes]
+        found = [(opened.name, opened.table.changelog_lag()) for opened in followed]
+        return [(name, lag) for name, lag in found if lag is not None]
+
+    known = await service.in_thread(lags)
+    if not known:
+        return
+    now = service.lake.now_ms()
+    page.head("lakelet_changelog_waiting_rows", "gauge", "Committed rows that the changelog has not told of.")
+    for name, lag in known:
+        page.sample("lakelet_changelog_waiting_rows", lag.rows, table=name)
+    page.head("lakelet_changelog_lag_seconds", "gauge", "Age of the oldest of them.")
+    for name, lag in known:
+        age = 0.0 if lag.oldest_ms is None else max(0.0, (now - lag.oldest_ms) / 1000)
+        page.sample("lakelet_changelog_lag_seconds", age, table=name)
 
 
 def _histogram(page: _Page, route: str, buckets: list[int], seconds: float) -> None:

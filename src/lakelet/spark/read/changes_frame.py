@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.commit.versions.told_versions import read_told
 from lakelet.errors import NotFoundError
 from lakelet.model.snapshot import Snapshot
 from lakelet.predicate.row_filter import row_filter
@@ -37,7 +38,7 @@ class ChangeTasks:
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         read: ChangeRead = unpacked(self.read)
-        if read_snapshot(read.home, self.last.id) != self.last:
+        if read_told(read.home, self.last.id).delta_manifest_list != self.last.delta_manifest_list:
             raise NotFoundError(
                 f"snapshot {self.last.id} is another one since a rollback: read the changes up to it anew"
             )
@@ -61,10 +62,10 @@ def changes_frame(
     check_range(start, last)
     fields = tuple(schema.field(name) for name in scan.columns)
     shape = T.StructType([T.StructField(ROW_KIND, T.StringType()), *spark_schema(fields)])
-    ends = {number: read_snapshot(opened.home, number) for number in {start, last} - {0}}
+    end_version = read_told(opened.home, last) if last else None
     units = plan_changes(opened.home, schema, start, last)
-    if not units:
+    if end_version is None or not units:
         return spark.createDataFrame([], shape)
     read = ChangeRead(opened.home, schema, fields, row_filter(scan.where, schema.fields), changelog=True)
     parts = tuple(packed(part) for part in change_parts(schema, units, default_parallelism(spark)))
-    return task_frame(spark, ChangeTasks(packed(read), parts, ends[last]), len(parts), shape)
+    return task_frame(spark, ChangeTasks(packed(read), parts, end_version), len(parts), shape)

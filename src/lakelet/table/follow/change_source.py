@@ -15,13 +15,14 @@ from itertools import chain, pairwise
 from threading import Lock
 
 from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
+from lakelet.commit.versions.told_versions import Before, ExpiredChangesError, ExpiredVersion, is_expired, tells_itself
 from lakelet.errors import CorruptionError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.table.follow.admission import NO_LIMITS, ReadLimits, Version, admitted, pending_rows
 from lakelet.table.follow.consumer_progress import ConsumerProgress
-from lakelet.table.follow.history import ExpiredOffsetError, TableHistory
+from lakelet.table.follow.history import TableHistory
 from lakelet.table.follow.offset import StreamOffset
 from lakelet.table.follow.schema_drift import check_schema
 from lakelet.table.follow.settings import StreamSettings
@@ -53,7 +54,7 @@ class ChangeSource:
         """Where a new stream begins: where its consumer has got to, or where the scan mode says."""
         try:
             resumed = None if progress is None else progress.resumed(self.history)
-        except ExpiredOffsetError:
+        except ExpiredChangesError:
             if not self._settings.restarts_expired:
                 raise
             resumed = None
@@ -87,11 +88,14 @@ class ChangeSource:
         `waited_ms` is how long rows may have waited for more, None where they do not wait. Nothing after snapshot `to` is read.
         """
         try:
-            self._check(position)
-        except ExpiredOffsetError:
+            return self._next(position, limits, waited_ms, to)
+        except ExpiredChangesError:
             if not self._settings.restarts_expired:
                 raise
             return self._begun_anew(limits)
+
+    def _next(self, position: StreamOffset, limits: ReadLimits, waited_ms: int | None, to: int | None) -> StreamOffset:
+        self._check(position)
         if position.initial and not position.is_whole:
             # The rows of a whole version are batches of their own: changes of the same keys come after them.
             return admitted(position, self._versions(position, position.snapshot), limits)
@@ -113,7 +117,7 @@ class ChangeSource:
             start = replace(end, index=0) if end.initial else end
         try:
             return self._planned(start, end)
-        except ExpiredOffsetError:
+        except ExpiredChangesError:
             if not self._settings.restarts_expired:
                 raise
             return self._planned_anew(end)
@@ -151,10 +155,16 @@ class ChangeSource:
         would give if its end were the newest version. Where that has expired too, the batch after it begins anew."""
         try:
             self._check(end)
-        except ExpiredOffsetError:
+        except ExpiredChangesError:
             return ()
         begin = self.start()
-        version = self.history.snapshot(end.base)
+        version = self.history.before(end.base)
+        if begin.initial and is_expired(version):
+            raise ExpiredChangesError(
+                f"{self._where}: a batch up to snapshot {end.snapshot} was fixed before its start expired, and the rows of "
+                f"snapshot {end.base}, with which it would begin anew, have expired, too: take a new checkpoint"
+            )
+        version = None if isinstance(version, ExpiredVersion) else version
         rows = () if version is None or not begin.initial else self._planner.initial(version, begin.since_ms)
         if end.is_whole:
             return rows
@@ -163,11 +173,12 @@ class ChangeSource:
     def _check(self, position: StreamOffset) -> None:
         """An error unless the changes after a position can be read."""
         self.history.check_table(position)
-        self.history.snapshot_of(position)
+        found = self.history.snapshot_of(position)
         if position.initial and not position.is_whole:
             return
-        if not position.is_whole and position.base:
-            self.history.existing(position.base)
+        if found is not None and not position.is_whole and position.base:
+            if not tells_itself(found, keyed=bool(self._schema.primary_keys)):
+                self.history.existing(position.base)
         elif position.snapshot == 0 and self.history.newest() is not None:
             self.history.existing(1)
 
@@ -178,16 +189,16 @@ class ChangeSource:
         snapshots are read ahead.
         """
         within_initial = position.initial and not position.is_whole
-        before = self.history.existing(position.base) if position.base and not within_initial else None
+        before = None if within_initial else self.history.before(position.base)
         snapshots = read_ahead(self.history.existing, range(position.base + 1, end + 1))
         pairs = pairwise(chain([before], snapshots))
         plan = partial(self._version, position)
         yield from map(plan, pairs) if self._schema.primary_keys else read_ahead(plan, pairs)
 
-    def _version(self, position: StreamOffset, versions: tuple[Snapshot | None, Snapshot | None]) -> Version:
+    def _version(self, position: StreamOffset, versions: tuple[Before, Before]) -> Version:
         """The later of two neighbouring versions."""
         before, snapshot = versions
-        assert snapshot is not None, "only the first version may have none before it"
+        assert isinstance(snapshot, Snapshot), "only the first version may have none before it"
         check_schema(self._home, self._schema, self._schema_of(snapshot.schema_id), self._settings.merges_schema)
         initial = position if snapshot.id == position.snapshot and position.initial else None
         units = self._units_of(before, snapshot, initial)
@@ -196,12 +207,11 @@ class ChangeSource:
             whole = replace(whole, initial=True, since_ms=initial.since_ms, anew=initial.anew)
         return Version(whole, tuple(unit.cost for unit in units))
 
-    def _units_of(
-        self, before: Snapshot | None, snapshot: Snapshot, initial: StreamOffset | None
-    ) -> tuple[ChangeUnit, ...]:
+    def _units_of(self, before: Before, snapshot: Snapshot, initial: StreamOffset | None) -> tuple[ChangeUnit, ...]:
         """The units of one version; plans are kept, for a batch is planned when its end is chosen and again when it is read."""
         key = (snapshot.delta_manifest_list, initial is not None, initial.since_ms if initial is not None else None)
-        found = self._plans.get(key)
+        # A plan that was made when the version before was there may name files that are gone.
+        found = None if is_expired(before) else self._plans.get(key)
         if found is None:
             if initial is not None:
                 found = self._planner.initial(snapshot, initial.since_ms)

@@ -3,7 +3,8 @@
     a position in the middle of nothing, `initial`    the visible rows of the snapshot come first
     a position after a snapshot                       the changes of those that follow
 
-A stream that begins at a snapshot whose predecessor has expired cannot know what the snapshot changed, and is refused.
+A stream that begins at a snapshot whose predecessor has expired cannot know what the snapshot changed, and is refused, unless the
+snapshot tells by itself: by its changelog, or by the rows that it appended.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakelet.clock import shown_time
-from lakelet.commit.metadata.snapshots import read_snapshot, snapshot_at, snapshots_backwards
-from lakelet.commit.metadata.version_ids import snapshot_ids
+from lakelet.commit.metadata.snapshots import read_snapshot, snapshots_backwards
+from lakelet.commit.versions.told_versions import ExpiredChangesError, read_told, tells_itself, told_at, told_ids
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.snapshot import CommitKind, Snapshot
-from lakelet.table.follow.history import ExpiredOffsetError, TableHistory
+from lakelet.table.follow.history import TableHistory
 from lakelet.table.follow.offset import StreamOffset
 from lakelet.table.follow.settings import ScanStart
 from lakelet.table.read.named_version import change_bound
@@ -31,7 +32,7 @@ def starting_offset(history: TableHistory, start: ScanStart, *, keyed: bool) -> 
         case "compacted-full":
             return _initial(history, _compacted(history, newest))
         case "from-snapshot":
-            return _after(history, _number(start) - 1)
+            return _after(history, _number(start) - 1, keyed=keyed)
         case "from-snapshot-full":
             return _initial(history, read_snapshot(history.home, _number(start)))
         case "from-timestamp":
@@ -41,11 +42,11 @@ def starting_offset(history: TableHistory, start: ScanStart, *, keyed: bool) -> 
         case "from-creation-timestamp":
             # As far back as snapshots are known their changes are read, and files by their own time beyond that. Files of a
             # primary-key table hold superseded rows, so that it has changes alone.
-            ids = snapshot_ids(history.home)
-            known = keyed or (bool(ids) and read_snapshot(history.home, ids[0]).time_ms < _time(start))
+            ids = told_ids(history.home)
+            known = keyed or (bool(ids) and read_told(history.home, ids[0]).time_ms < _time(start))
             return _since(history, _time(start)) if known else _created_since(history, newest, _time(start), keyed)
         case "incremental":
-            return _after(history, _bounds(history, start)[0])
+            return _after(history, _bounds(history, start)[0], keyed=keyed)
         case _:
             return _initial(history, newest)
 
@@ -60,23 +61,27 @@ def _initial(history: TableHistory, snapshot: Snapshot | None) -> StreamOffset:
     return whole if snapshot is None else replace(whole, index=0, initial=True)
 
 
-def _after(history: TableHistory, number: int) -> StreamOffset:
+def _after(history: TableHistory, number: int, *, keyed: bool) -> StreamOffset:
     """Everything up to a snapshot counts as read."""
     if number <= 0:
-        ids = snapshot_ids(history.home)
+        ids = told_ids(history.home)
         if ids and ids[0] > 1:
             raise _expired(
                 history, f"changes from the first snapshot on were asked for, but {ids[0]} is the oldest that exists"
             )
         return history.whole(None)
-    return history.whole(read_snapshot(history.home, number))
+    if history.snapshot(number) is None:
+        following = history.snapshot(number + 1)
+        if following is not None and tells_itself(following, keyed=keyed):
+            return history.nothing_of(following)
+    return history.whole(read_told(history.home, number))
 
 
 def _since(history: TableHistory, time_ms: int) -> StreamOffset:
     """The newest snapshot before a time counts as read."""
-    ids = snapshot_ids(history.home)
+    ids = told_ids(history.home)
     try:
-        return history.whole(snapshot_at(history.home, time_ms - 1))
+        return history.whole(told_at(history.home, time_ms - 1))
     except NotFoundError:
         if ids and ids[0] > 1:
             raise _expired(
@@ -118,17 +123,17 @@ def _bounds(history: TableHistory, start: ScanStart) -> tuple[int, int]:
 def _time_bound(history: TableHistory, text: str) -> int:
     time_ms = int(text) if text.isdigit() else milliseconds(text)
     try:
-        return snapshot_at(history.home, time_ms).id
+        return told_at(history.home, time_ms).id
     except NotFoundError:
-        ids = snapshot_ids(history.home)
+        ids = told_ids(history.home)
         if ids and ids[0] > 1:
             raise
         return 0
 
 
-def _expired(history: TableHistory, reason: str) -> ExpiredOffsetError:
+def _expired(history: TableHistory, reason: str) -> ExpiredChangesError:
     where = history.home.where(history.home.paths.branch_root)
-    return ExpiredOffsetError(f"{where}: {reason}; take a later point, or latest-full")
+    return ExpiredChangesError(f"{where}: {reason}; take a later point, or latest-full")
 
 
 def _number(start: ScanStart) -> int:

@@ -13,6 +13,9 @@ buckets whose files are the same in both are left out.
 With `lookup` and `full-compaction` a changelog tells of rows when compaction takes them from level 0, or to the top. Until then a
 stream does not know them: states are compared, and first rows read, in the levels that changelogs have told of.
 
+Of an expired snapshot its changelog may be left, or the files that it appended. These are read as above; where a version would
+have to be compared with an expired one, its changes are lost, which is an error.
+
 A snapshot that only compacts changes no row, except where compaction is what makes rows visible (deletion vectors, first-row,
 postponed buckets) or what drops them (`record-level.expire-time`). Consecutive snapshots without a changelog are compared once,
 the first state with the last.
@@ -35,12 +38,19 @@ import pyarrow.compute as pc
 
 from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.commit.versions.told_versions import (
+    Before,
+    ExpiredChangesError,
+    ExpiredVersion,
+    is_expired,
+    told_ids_shown,
+)
 from lakelet.errors import InvalidError
 from lakelet.lsm.changelog_producer import reported_level
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
-from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.model.snapshot import Changelog, CommitKind, Snapshot
 from lakelet.model.split import Split
 from lakelet.options import (
     BUCKET,
@@ -96,31 +106,39 @@ class ChangePlanner:
         """The visible rows of a version that no later changelog reports; of files created from `since_ms` on only, where it is
         given."""
         found: list[ChangeUnit] = []
-        for split in self._reported(snapshot):
+        for split in self._reported(self._whole(snapshot)):
             lane = (split.partition, split.bucket)
             for part in [split] if split.needs_merge else split.single_files():
                 if since_ms is None or any((file.creation_ms or 0) >= since_ms for file in part.files):
                     found.append(ChangeUnit(UnitKind.INITIAL, snapshot.id, lane, (), (part,), cost_of([part])))
         return tuple(found)
 
-    def changes(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> tuple[ChangeUnit, ...]:
-        """The changes of consecutive snapshots; `before` is the one before them, None where there never was any."""
+    def changes(self, before: Before, snapshots: Sequence[Snapshot]) -> tuple[ChangeUnit, ...]:
+        """The changes of consecutive snapshots; `before` is the one before them, None where there never was any. Expired ones may
+        be among them as changelogs."""
         found = self._keyed(before, snapshots) if self._schema.primary_keys else self._appended(before, snapshots)
         return tuple(found)
 
     # ------------------------------------------------------------------ append tables
 
-    def _appended(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
+    def _appended(self, before: Before, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
         for found in read_ahead(self._own_changes, pairwise([before, *snapshots])):
             yield from found
 
-    def _own_changes(self, versions: tuple[Snapshot | None, Snapshot | None]) -> Sequence[ChangeUnit]:
+    def _own_changes(self, versions: tuple[Before, Before]) -> Sequence[ChangeUnit]:
         """The changes of the later of two neighbouring versions."""
         before, snapshot = versions
-        assert snapshot is not None, "only the first version may have none before it"
+        assert isinstance(snapshot, Snapshot), "only the first version may have none before it"
         if snapshot.commit_kind not in (CommitKind.APPEND, CommitKind.OVERWRITE) or not self._sees(snapshot):
             return ()
-        return tuple(self._delta(before, snapshot))
+        if snapshot.commit_kind is CommitKind.APPEND and (isinstance(snapshot, Changelog) or is_expired(before)):
+            # An append neither removes a file nor marks a row, so that the version before it is not needed.
+            return tuple(self._added_files(snapshot))
+        return tuple(self._delta(self._present(before, snapshot), self._whole(snapshot)))
+
+    def _added_files(self, snapshot: Snapshot) -> Iterator[ChangeUnit]:
+        for split in self._added(snapshot):
+            yield from _single_files(UnitKind.ADDED, snapshot.id, split)
 
     def _delta(self, before: Snapshot | None, snapshot: Snapshot) -> Iterator[ChangeUnit]:
         manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
@@ -172,11 +190,12 @@ class ChangePlanner:
 
     # ------------------------------------------------------------------ primary-key tables
 
-    def _keyed(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
+    def _keyed(self, before: Before, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
         base, run, counts = before, list[Snapshot](), False
-        for snapshot in snapshots:
+        for last, snapshot in pairwise([before, *snapshots]):
+            assert isinstance(snapshot, Snapshot), "only the first version may have none before it"
             changelog = self._changelog(snapshot)
-            effect = None if changelog else self._effect(snapshot)
+            effect = None if changelog else self._effect(snapshot, last)
             if effect in (_Effect.CHANGES, _Effect.NOTHING):
                 run.append(snapshot)
                 counts = counts or effect is _Effect.CHANGES
@@ -195,7 +214,8 @@ class ChangePlanner:
         early = options.get(CHANGELOG_PRODUCER) == "input" and _compaction_shows(options)
         return None if early else snapshot.changelog_manifest_list
 
-    def _effect(self, snapshot: Snapshot) -> _Effect:
+    def _effect(self, snapshot: Snapshot, last: Before) -> _Effect:
+        """What a snapshot without a changelog does, given the one before it."""
         if snapshot.commit_kind is CommitKind.OVERWRITE:
             return _Effect.CHANGES if self._sees(snapshot) else _Effect.IGNORED
         options = self._options_of(snapshot)
@@ -203,7 +223,12 @@ class ChangePlanner:
         least = reported_level(options)
         if least:
             seen = not appends and self._overwrites is OverwritePolicy.CHANGES
-            return _Effect.CHANGES if seen and self._rises(snapshot, least) else _Effect.NOTHING
+            if isinstance(snapshot, Changelog):
+                # The list of its files has expired, too. Without a changelog it changed nothing, unless it compacts an overwrite.
+                rises = isinstance(last, Snapshot) and last.commit_kind is CommitKind.OVERWRITE
+            else:
+                rises = seen and self._rises(snapshot, least)
+            return _Effect.CHANGES if seen and rises else _Effect.NOTHING
         return _Effect.CHANGES if appends or _compaction_changes(options) else _Effect.NOTHING
 
     def _rises(self, snapshot: Snapshot, least: int) -> bool:
@@ -234,9 +259,9 @@ class ChangePlanner:
             for unit in _single_files(UnitKind.LOGGED, snapshot.id, split):
                 yield _in_lane(unit, WHOLE_TABLE) if self._schema.crosses_partitions else unit
 
-    def _compared(self, before: Snapshot | None, run: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
+    def _compared(self, base: Before, run: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
         """The state before a run of snapshots, compared with the one after, in the order of partitions and buckets."""
-        after = run[-1]
+        before, after = self._present(base, run[0]), self._whole(run[-1])
         old = self._reported(before) if before is not None else ()
         new = self._reported(after)
         were, are = _by_bucket(old), _by_bucket(new)
@@ -267,7 +292,9 @@ class ChangePlanner:
 
         Rows that an overwrite removes are in none of them, and neither are those that compaction makes visible or drops.
         """
-        changing = [snapshot for snapshot in run if self._effect(snapshot) is not _Effect.NOTHING]
+        if any(isinstance(snapshot, Changelog) for snapshot in run):
+            return None
+        changing = [snapshot for snapshot in run if self._effect(snapshot, None) is not _Effect.NOTHING]
         for snapshot in changing:
             if snapshot.commit_kind is not CommitKind.APPEND or _compaction_changes(self._options_of(snapshot)):
                 return None
@@ -282,6 +309,27 @@ class ChangePlanner:
         if overwritten and bucket_mode(self._schema) is BucketMode.HASH_DYNAMIC:
             return {split.partition for split in splits}
         return _rescaled_partitions(splits)
+
+    def _present(self, before: Before, snapshot: Snapshot) -> Snapshot | None:
+        """The version before a snapshot, which its changes are found by."""
+        if is_expired(before):
+            assert before is not None, "what never was has not expired"
+            raise self._lost(snapshot, before.id)
+        assert not isinstance(before, ExpiredVersion)
+        return before
+
+    def _whole(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot whose rows are there."""
+        if isinstance(snapshot, Changelog):
+            raise self._lost(snapshot, snapshot.id)
+        return snapshot
+
+    def _lost(self, snapshot: Snapshot, expired: int) -> ExpiredChangesError:
+        return ExpiredChangesError(
+            f"{self._home.where(self._home.paths.branch_root)}: the changes of snapshot {snapshot.id} are in no changelog, and "
+            f"snapshot {expired}, by whose rows they would be found, has expired: only "
+            f"{told_ids_shown(self._home)}"
+        )
 
     def _sees(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot contributes changes, as far as the policy of overwrites decides."""

@@ -7,7 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from lakelet.commit.metadata.snapshots import read_snapshot
+from lakelet.commit.versions.told_versions import read_told, version_before
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
@@ -45,12 +45,10 @@ def check_range(start: object, end: object) -> None:
 
 def plan_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> tuple[ChangeUnit, ...]:
     """The units of snapshots (start, end], which are checked."""
-    snapshots = list(read_ahead(partial(read_snapshot, home), range(start + 1, end + 1)))
+    snapshots = list(read_ahead(partial(read_told, home), range(start + 1, end + 1)))
     if not snapshots:
         return ()
-    # An append table's own deltas suffice, except for those of overwrites.
-    before = read_snapshot(home, start) if start else None
-    return ChangePlanner(home, schema).changes(before, snapshots)
+    return ChangePlanner(home, schema).changes(version_before(home, start), snapshots)
 
 
 def changed_rows(home: TableHome, schema: TableSchema, units: Sequence[ChangeUnit]) -> Iterator[pa.RecordBatch]:

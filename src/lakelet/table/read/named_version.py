@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import TypeAlias
 
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
-from lakelet.commit.metadata.snapshots import read_snapshot, snapshot_at, try_snapshot
+from lakelet.commit.metadata.snapshots import read_snapshot, snapshot_at
 from lakelet.commit.metadata.source import metadata
 from lakelet.commit.metadata.version_ids import snapshot_ids, tag_names
 from lakelet.commit.versions.tags import read_tag
+from lakelet.commit.versions.told_versions import told_at, try_told
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change.evolution import COLUMN_OPTIONS
@@ -79,9 +80,9 @@ def change_bound(home: TableHome, version: VersionLike) -> int:
         return version
     moment = milliseconds(version)
     try:
-        return snapshot_at(home, moment).id
+        return told_at(home, moment).id
     except NotFoundError:
-        if not snapshot_ids(home) or try_snapshot(home, 1) is not None:
+        if not snapshot_ids(home) or try_told(home, 1) is not None:
             return 0
         raise
 

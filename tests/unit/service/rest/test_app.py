@@ -372,6 +372,27 @@ def test_metrics_are_the_text_that_prometheus_reads(tmp_path: Path) -> None:
                 float(line.rsplit(" ", 1)[1])
 
 
+def test_metrics_say_how_far_changelogs_are_behind(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("plain")
+        served.lake.create_database("shop")
+        columns = [("id", "STRING NOT NULL"), ("timestamp", "TIMESTAMP(6) WITH LOCAL TIME ZONE"), ("v", "BIGINT")]
+        options = {"changelog-producer": "lookup", "bucket": "1"}
+        table = served.lake.create_table("shop.t", columns, primary_key=["id"], options=options)
+        served.create("t", properties={"attach": "shop.t"})
+        table.set_options({"write-only": "true"})
+        table.write([{"id": name, "timestamp": None, "v": 1} for name in "ab"])
+        lines = served.request("GET", "/metrics").text.splitlines()
+        assert 'lakelet_changelog_waiting_rows{table="t"} 2' in lines
+        assert not any("plain" in line for line in lines if line.startswith("lakelet_changelog"))
+        (age,) = [line for line in lines if line.startswith('lakelet_changelog_lag_seconds{table="t"}')]
+        assert float(age.rsplit(" ", 1)[1]) >= 0
+        table.compact()
+        lines = served.request("GET", "/metrics").text.splitlines()
+        assert 'lakelet_changelog_waiting_rows{table="t"} 0' in lines
+        assert 'lakelet_changelog_lag_seconds{table="t"} 0.0' in lines
+
+
 def test_a_request_keeps_its_own_id(tmp_path: Path) -> None:
     with ServedLake(tmp_path) as served:
         given = served.request("GET", "/v1/tables", headers={"x-request-id": "mine-7"})
