@@ -133,6 +133,7 @@ class ClusterMember:
                 break
             await asyncio.sleep(_LOOK_SECONDS)
             await self._members.refresh()
+        await self._peers.exchange_clocks()
         if not await self._peers.announce():
             # Those that did not answer look at the registry by themselves.
             await asyncio.sleep(_REGISTRY_SECONDS)

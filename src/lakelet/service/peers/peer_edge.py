@@ -93,8 +93,10 @@ class PeerEdge:
     async def exchange_clocks(self, message: Any, call: Call) -> Any:
         """Learn the clock of another node, and tell one's own."""
         self._shared(call)
-        self._service.order.observe(message.clock)
-        return message_class("lakelet.peer.v1.HybridClock")(clock=self._service.order.last)
+        order = self._service.order
+        order.observe(message.clock)
+        made = message_class("lakelet.peer.v1.HybridClock")
+        return made(clock=order.last, now_ms=order.now_ms(), ahead_ms=order.ahead_ms)
 
     async def flush_table(self, message: Any, call: Call) -> Any:
         """Commit what is buffered of a table."""

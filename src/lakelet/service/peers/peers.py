@@ -153,8 +153,10 @@ class Peers:
         async def ask(node: ClusterNode) -> None:
             request = message_class("lakelet.peer.v1.HybridClock")(clock=self._order.last)
             call = self._stub(node, "ExchangeClocks", "HybridClock")
+            asked_ms = self._order.now_ms()
             found = await call(request, timeout=self._seconds, metadata=self._metadata(node))
             self._order.observe(found.clock)
+            self._order.follow(found.now_ms, found.ahead_ms, asked_ms)
 
         await self._ask_all(ask)
 

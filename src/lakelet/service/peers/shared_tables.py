@@ -181,6 +181,8 @@ class SharedTables:
         await self.members.refresh()
         if self.absent is not None:
             await self._in_thread(self.absent.look)
+        # Its clock is known here before it takes a record.
+        await self.peers.exchange_clocks()
 
     async def claimed_keys(self, request: Any) -> Any:
         """What this node knows of requests with keys."""
