@@ -71,7 +71,9 @@ class PeerEdge:
             raise _NotTakenError
         payload = msgspec.json.decode(message.payload)
         record = Record(message.id, message.timestamp_us, payload)
-        key = RequestKey(message.idempotency_key, message.fingerprint) if message.idempotency_key else None
+        key: RequestKey | None = None
+        if message.idempotency_key:
+            key = RequestKey(message.idempotency_key, message.fingerprint, message.is_first)
         request = WriteRequest(message.table, record, key)
         return await self._service.write_owned(request, message.caller)
 
