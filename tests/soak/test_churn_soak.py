@@ -1,4 +1,4 @@
-"""Nodes that come and go for minutes, under writes and queries that are compared with what was acknowledged."""
+"""Nodes that join, leave and die for minutes, under writes and queries that are compared with what was acknowledged."""
 
 import os
 from pathlib import Path

@@ -8,8 +8,7 @@ asked about, for longer than a request can be on its way, and believes no client
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from lakelet.clock import Clock
 
 # Longer than any network or proxy keeps a request that its client has given up.
 _LATE_SECONDS = 300.0
@@ -22,8 +21,8 @@ _Place = tuple[str, bytes]
 class ClaimsOfOthers:
     """Remembers the claims of others; used on the event loop alone."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self, clock: Clock) -> None:
+        monotonic = self._monotonic = clock.monotonic
         # Oldest first.
         self._asked: dict[_Place, float] = {}
         self._believes_from = monotonic() + _LATE_SECONDS

@@ -133,8 +133,8 @@ class ClusterMember:
                 break
             await asyncio.sleep(_LOOK_SECONDS)
             await self._members.refresh()
-        await self._peers.exchange_clocks()
-        if not await self._peers.announce():
+        is_known, _ = await asyncio.gather(self._peers.announce(), self._peers.exchange_clocks())
+        if not is_known:
             # Those that did not answer look at the registry by themselves.
             await asyncio.sleep(_REGISTRY_SECONDS)
 

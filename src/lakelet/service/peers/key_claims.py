@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lakelet.clock import Clock
 from lakelet.cluster.membership import Membership
 from lakelet.errors import LakeletError, OutcomeUnknownError
 from lakelet.format.wal.wal_group import WalKey
@@ -77,13 +78,13 @@ class _Found:
 class KeyClaims:
     """The claims of one node; used on the event loop alone."""
 
-    def __init__(self, members: Membership, peers: Peers, keeper: KeyKeeper) -> None:
+    def __init__(self, members: Membership, peers: Peers, keeper: KeyKeeper, clock: Clock) -> None:
         self._members = members
         self._peers = peers
         self._keeper = keeper
         self._claims: dict[_Place, _Claim] = {}
         self._asking: list[tuple[_Place, bool, asyncio.Future[_Found]]] = []
-        self._others = ClaimsOfOthers()
+        self._others = ClaimsOfOthers(clock)
         self._rounds: asyncio.Task[None] | None = None
         self._writes: set[asyncio.Task[WriteResult]] = set()
 

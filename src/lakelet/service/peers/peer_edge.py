@@ -85,7 +85,7 @@ class PeerEdge:
 
     async def announce(self, message: Any, call: Call) -> Any:
         """Look at the registry, in which a node is new."""
-        await self._shared(call).look_at_nodes()
+        await self._shared(call).look_at_nodes(message.node)
         return message_class("lakelet.peer.v1.TableResponse")()
 
     async def claim_keys(self, message: Any, call: Call) -> Any:

@@ -146,9 +146,9 @@ class Peers:
         found = await self._ask_all(ask)
         return dict(found.answers), found.missing
 
-    async def exchange_clocks(self) -> None:
-        """Learn the clocks of all other nodes, and tell them this one's. Before a write that is ordered here, so that it wins
-        against all that were acknowledged anywhere; after it, so that those to come win against it."""
+    async def exchange_clocks(self, besides: frozenset[str] = frozenset()) -> None:
+        """Learn the clocks of all other nodes, `besides` some, and tell them this one's. Before a write that is ordered here, so
+        that it wins against all that were acknowledged anywhere; after it, so that those to come win against it."""
 
         async def ask(node: ClusterNode) -> None:
             request = message_class("lakelet.peer.v1.HybridClock")(clock=self._order.last)
@@ -158,7 +158,7 @@ class Peers:
             self._order.observe(found.clock)
             self._order.follow(found.now_ms, found.ahead_ms, asked_ms)
 
-        await self._ask_all(ask)
+        await self._ask_all(ask, besides)
 
     def run_fragment(self, node: ClusterNode, request: Any, seconds: float) -> Any:
         """The call that has a node run a fragment of a query, whose rows come as a stream."""

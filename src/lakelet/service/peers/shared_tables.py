@@ -51,7 +51,7 @@ class SharedTables:
         self._following: asyncio.Task[None] | None = None
         self.fragments = FragmentServer(service)
         self._keys = KnownKeys(service, members, absent)
-        self._claims = KeyClaims(members, peers, self._keys)
+        self._claims = KeyClaims(members, peers, self._keys, service.clock)
         self._refreshing: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -175,14 +175,15 @@ class SharedTables:
         self._check_started()
         return await self._in_thread(self._pin, table)
 
-    async def look_at_nodes(self) -> None:
+    async def look_at_nodes(self, new: str = "") -> None:
         """Look at the registry, in which a node is new, and for its marker: where Redis does not tell of it, the marker does."""
         self._keys.note_announcement()
         await self.members.refresh()
         if self.absent is not None:
             await self._in_thread(self.absent.look)
         # Its clock is known here before it takes a record.
-        await self.peers.exchange_clocks()
+        known = frozenset(node.id for node in self.members.nodes()) if new else frozenset[str]()
+        await self.peers.exchange_clocks(besides=known - {new})
 
     async def claimed_keys(self, request: Any) -> Any:
         """What this node knows of requests with keys."""

@@ -1,4 +1,4 @@
-"""A cluster whose nodes come and go under load: every answer without a warning has what was acknowledged before.
+"""A cluster whose nodes join, leave and die under load: every answer without a warning has what was acknowledged before.
 
 writers ── rows, batches, upserts, deletions ──┐
 chaos   ── join, leave, kill, flush, compact ──┼── nodes ── answers ── compared with the ledger

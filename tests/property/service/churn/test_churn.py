@@ -1,4 +1,4 @@
-"""Random writes and queries while nodes come and go, Redis is away or empty, and tables are compacted."""
+"""Random writes and queries while nodes join, leave and die, Redis is away or empty, and tables are compacted."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _ONE, _TWO = ("events", b"1"), ("events", b"2")
 
 def test_nobody_is_believed_before_late_requests_have_come() -> None:
     clock = MovingClock()
-    claims = ClaimsOfOthers(clock.monotonic)
+    claims = ClaimsOfOthers(clock)
     assert not claims.is_first(_ONE)
     clock.move(minutes=5)
     assert claims.is_first(_ONE)
@@ -21,7 +21,7 @@ def test_nobody_is_believed_before_late_requests_have_come() -> None:
 
 def test_what_others_asked_about_was_sent_before() -> None:
     clock = MovingClock()
-    claims = ClaimsOfOthers(clock.monotonic)
+    claims = ClaimsOfOthers(clock)
     clock.move(minutes=5)
     claims.note(_ONE)
     assert (claims.is_first(_ONE), claims.is_first(_TWO)) == (False, True)
@@ -34,7 +34,7 @@ def test_what_others_asked_about_was_sent_before() -> None:
 def test_where_too_much_was_asked_nobody_is_believed_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims_of_others, "_MOST_KEPT", 1)
     clock = MovingClock()
-    claims = ClaimsOfOthers(clock.monotonic)
+    claims = ClaimsOfOthers(clock)
     clock.move(minutes=5)
     claims.note(_ONE)
     claims.note(_ONE)

@@ -1,4 +1,4 @@
-"""Queries and deletions while nodes come and go: whoever is asked has answered, or is told."""
+"""Queries and deletions while nodes join, leave and die: whoever is asked has answered, or is told."""
 
 from __future__ import annotations
 
