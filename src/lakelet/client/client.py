@@ -268,11 +268,13 @@ class Client:
 
     def _write(self, path: str, media_type: str, body: bytes, key: str | None) -> WriteAnswer:
         """Send a write under a key, its own where none is given: so it is written once, however often it is sent."""
+        fresh = key is None
         key = self._ids.uuid() if key is None else key
         if not 0 < len(key) <= _LONGEST_KEY or any(not "!" <= letter <= "~" for letter in key):
             raise InvalidError(f"idempotency_key: expected 1 to {_LONGEST_KEY} visible ASCII characters, found {key!r}")
         headers = {"content-type": media_type, "idempotency-key": key}
-        return decoded(self._requests.send(HttpRequest("POST", path, body, headers, keyed=True)), write_answer)
+        request = HttpRequest("POST", path, body, headers, keyed=True, fresh=fresh)
+        return decoded(self._requests.send(request), write_answer)
 
     def _send(
         self, method: str, path: str, body: Mapping[str, object] | None = None, *, repeatable: bool = False

@@ -40,7 +40,7 @@ class UnansweredError(Exception):
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """A request. One that is `repeatable` may be done twice without harm; one that is `keyed` has an idempotency key, by which
-    the service recognises it: it may be sent twice."""
+    the service recognises it: it may be sent twice. With `fresh` the key was made for it."""
 
     method: str
     path: str
@@ -48,6 +48,7 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
     keyed: bool = False
+    fresh: bool = False
     timeout_seconds: float | None = None
 
 

@@ -14,7 +14,7 @@ next, with jitter; Retry-After makes them longer, and one beyond the longest wai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelet.client.connections import HttpAnswer, HttpRequest, NotSentError, Transport, UnansweredError
 from lakelet.client.problems import error_of, is_refusal, retry_after_of, unknown_outcome
@@ -66,7 +66,9 @@ class RepeatedRequests:
         """The answer of a request that succeeded; the error of any other."""
         attempt, may_be_done = 1, False
         while True:
-            outcome = self._attempt(request)
+            # Until an attempt may have been written, no node has written anything under the key.
+            is_first = request.fresh and not may_be_done
+            outcome = self._attempt(_first(request) if is_first else request)
             if isinstance(outcome, HttpAnswer):
                 return outcome
             may_be_done = may_be_done or outcome.may_be_done
@@ -102,3 +104,8 @@ class RepeatedRequests:
         if isinstance(failed, UnavailableError):
             failed = unknown_outcome(failed)
         return _Failure(failed, repeatable=False)
+
+
+def _first(request: HttpRequest) -> HttpRequest:
+    """A request that says that it was not sent before: nodes that are away cannot have written it."""
+    return replace(request, headers={**request.headers, "idempotency-first": "true"})

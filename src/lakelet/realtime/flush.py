@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from lakelet.commit.commit_users import last_identifier
 from lakelet.commit.dropped_table import noticing_drop
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
@@ -119,11 +120,17 @@ def is_in_snapshot(
     if committed is not None and committed <= snapshot.id:
         return True
     hides = bool(schema.primary_keys) and hides_level0(TableOptions(schema.options))
+    is_expired = False
     # The last snapshot of a flush may be that of a compaction, behind the one that has the rows.
     for number in range((base or 0) + 1, snapshot.id + 1):
         found = try_snapshot(home, number)
+        is_expired = is_expired or found is None
         if found is None or (found.commit_kind is CommitKind.COMPACT) is not hides:
             continue
         if found.commit_user == user and found.commit_identifier == memtable.sequence_number:
             return True
-    return False
+    if not is_expired or hides:
+        return False
+    # Expiry keeps the last number of a user whose snapshots it deletes; all of these are before this one.
+    last = last_identifier(home, user)
+    return last is not None and memtable.sequence_number <= last

@@ -117,6 +117,7 @@ class FlushWorker:
             try:
                 ahead = Ahead(lambda: self._wait_for_turn(memtable), rows) if rows else None
                 made = flush_memtable(self._home, self._identity, self._user, memtable, ahead)
+                memtable.committed_in = None if made is None else made.id
                 self._wait_for_turn(memtable)
                 # Before the log can be deleted. A failure repeats the flush, which finds its commit.
                 self._folder.keys.keep(memtable.write_keys.values(), self._home.clock.now_ms())

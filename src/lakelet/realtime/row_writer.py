@@ -265,8 +265,9 @@ class RowWriter:
         return WriterScan(scan, memory, keys)
 
     def pin(self) -> tuple[PinnedMemtable, ...]:
-        """The rows that are not known to be committed, for a reader in another process (`with_pinned`)."""
-        self._log.check_usable()
+        """The rows that are not known to be committed, for a reader in another process (`with_pinned`). A writer that is being
+        closed still has them."""
+        self._log.check_process()
         # Read first: what is flushed from now on is committed behind it.
         latest = latest_snapshot(self._home)
         newest = 0 if latest is None else latest.id

@@ -33,10 +33,12 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class RequestKey(msgspec.Struct, frozen=True):
-    """An idempotency key, and a digest of the request that it came with."""
+    """An idempotency key, and a digest of the request that it came with; `is_first` where the client says that it has just
+    made it, and sends the request for the first time."""
 
     key: str
     fingerprint: bytes
+    is_first: bool = False
 
 
 class WriteRequest(msgspec.Struct, frozen=True):

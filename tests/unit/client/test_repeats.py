@@ -117,6 +117,14 @@ def test_a_write_that_failed_after_an_attempt_without_answer_is_unknown(last: An
         write(client)
 
 
+def test_a_write_says_that_it_was_not_sent_before_until_it_may_be_written() -> None:
+    answers = (BUSY, BACK_SOON, CUT, DOWN, BUSY, WRITTEN, WRITTEN)
+    with scripted(*answers) as server, client_of(server.address, repeats=RepeatPolicy(attempts=9)) as client:
+        write(client)
+        client.write("t", "a", "2026-01-31T10:00:00Z", {}, idempotency_key="mine")
+    assert [seen.headers.get("idempotency-first") for seen in server.seen] == ["true"] * 3 + [None] * 4
+
+
 def test_writes_have_keys_of_their_own_or_those_of_the_caller() -> None:
     rows = [{"id": f"{number}", "timestamp": "2026-01-31T10:00:00Z", "payload": {}} for number in range(3)]
     with scripted(*[WRITTEN] * 9) as server, Client(server.address) as client:

@@ -90,8 +90,7 @@ class ServedBackups:
     def trigger(self, request: BackupRequest) -> BackupResult:
         """Commit buffered rows and copy the table, or what may hold an id or a day."""
         opened = self._tables.open(request.table)
-        if opened.writer is not None:
-            opened.writer.flush()
+        opened.flush()
         full, scope = opened.table.name, Scope(request.id, request.day)
         done = self._done(full, lambda: self._backups.trigger(full, scope))
         return BackupResult(f"{_files(done.files)} of table {request.table!r} backed up", done.files)

@@ -27,6 +27,8 @@ from lakelet.service.error_detail import error_detail
 
 _LOG = logging.getLogger("lakelet.service.grpc")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+# The metadata by which a node says whom it calls.
+NODE = "lakelet-node"
 _NOBODY = Caller("nobody")
 _IDS = RandomIds()
 _CLOCK = SystemClock()
@@ -52,11 +54,13 @@ class Callers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call: its caller, the id of the request, the metadata `idempotency-key`, and metadata that the answer ends with."""
+    """A call: its caller, the id of the request, the metadata `idempotency-key`, the node that is called, and metadata that
+    the answer ends with."""
 
     caller: Caller
     request_id: str
     idempotency_key: str | None = None
+    node: str | None = None
     trailing: list[tuple[str, str]] = field(default_factory=list)
 
     def warn(self, warnings: Sequence[str]) -> None:
@@ -77,7 +81,8 @@ def unary(access: Callers, method: Unary, *, is_open: bool = False) -> Callable[
                 caller = audited.caller = _caller(access, context, is_open=is_open)
                 if not is_open:
                     request = _admitted(access.limits, caller, request)
-                call = Call(caller, audited.request_id, _metadata(context).get("idempotency-key"))
+                sent = _metadata(context)
+                call = Call(caller, audited.request_id, sent.get("idempotency-key"), sent.get(NODE))
                 answer = await method(request, call)
                 if call.trailing:
                     context.set_trailing_metadata(tuple(call.trailing))
@@ -100,7 +105,7 @@ def streaming(access: Callers, method: Streaming) -> Callable[[Any, Any], AsyncI
             try:
                 caller = audited.caller = _caller(access, context, is_open=False)
                 request = _admitted(access.limits, caller, request)
-                call = Call(caller, audited.request_id)
+                call = Call(caller, audited.request_id, node=_metadata(context).get(NODE))
                 async for answer in method(request, call):
                     yield answer
                 if call.trailing:

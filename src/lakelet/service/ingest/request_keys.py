@@ -31,6 +31,7 @@ class UnitKey:
     name: bytes
     fingerprint: bytes
     shown: str
+    is_first: bool = False
 
     def wal_key(self, result: WriteResult, now_ms: int) -> WalKey:
         """What the log keeps of a request that is written with this answer."""
@@ -49,18 +50,18 @@ class UnitKey:
         return WriteResult(written, rest_values, tuple(RefusedRecord(*one) for one in refused), repeated=True)
 
 
-def request_key(key: str, *parts: bytes) -> RequestKey:
+def request_key(key: str, *parts: bytes, is_first: bool = False) -> RequestKey:
     """A key that came with a request, whose parts say what it asks for; InvalidError for a key that is none."""
     if not _KEY.fullmatch(key):
         raise InvalidError(f"Idempotency-Key: expected 1 to 255 visible ASCII characters, found {key[:40]!r}")
-    return RequestKey(key, _digest(*parts))
+    return RequestKey(key, _digest(*parts), is_first)
 
 
 def unit_key(caller: str, key: RequestKey | None) -> UnitKey | None:
     """The key of a caller as the log has it."""
     if key is None:
         return None
-    return UnitKey(_digest(caller.encode(), key.key.encode()), key.fingerprint, key.key)
+    return UnitKey(_digest(caller.encode(), key.key.encode()), key.fingerprint, key.key, key.is_first)
 
 
 def _digest(*parts: bytes) -> bytes:

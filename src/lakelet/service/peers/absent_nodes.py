@@ -62,21 +62,25 @@ class AbsentNodes:
         """Whether a marked node is not live; looks for nothing."""
         return bool(self._marked - self._live())
 
-    def found(self) -> tuple[MarkedNode, ...]:
-        """The absent nodes, ordered by id. Costs nothing while all marked nodes are live."""
-        if not self.may_be_there:
+    def found(self, asked: frozenset[str] | None = None) -> tuple[MarkedNode, ...]:
+        """The absent nodes, ordered by id: those that are not live, or, for whoever has `asked` nodes, those that were not
+        asked: one that comes back meanwhile is live, and may still be committing what its logs have. Costs nothing while
+        there are none."""
+        here = self._live() if asked is None else asked
+        missing = self._marked - here
+        if not missing:
             return ()
-        if self._looked is None or self._monotonic() - self._looked >= _LOOK_SECONDS or self._unconfirmed():
+        is_late = self._looked is None or self._monotonic() - self._looked >= _LOOK_SECONDS
+        if is_late or missing - self._confirmed:
+            # A node that left has deleted its marker by now.
             self.look()
-        live, known = self._live(), self._known
-        return tuple(known.get(id, MarkedNode(id)) for id in sorted(self._confirmed - live))
+            missing = self._marked - here
+        known = self._known
+        return tuple(known.get(id, MarkedNode(id)) for id in sorted(missing))
 
-    def problems(self) -> tuple[str, ...]:
+    def problems(self, asked: frozenset[str] | None = None) -> tuple[str, ...]:
         """What is wrong, a text for each absent node."""
-        return tuple(_problem(one) for one in self.found())
-
-    def _unconfirmed(self) -> bool:
-        return bool(self._marked - self._live() - self._confirmed)
+        return tuple(_problem(one) for one in self.found(asked))
 
     def _live(self) -> frozenset[str]:
         return frozenset(node.id for node in self._members.nodes())

@@ -17,7 +17,7 @@ from lakelet.cluster.cluster_keys import ClusterKeys
 from lakelet.cluster.cluster_node import ClusterNode, Role
 from lakelet.cluster.left_keys import LeftKeys
 from lakelet.cluster.membership import Membership
-from lakelet.cluster.node_identity import NodeFolder
+from lakelet.cluster.node_identity import NodeFolder, NodeIdentity
 from lakelet.cluster.node_markers import MarkedNode, NodeMarkers
 from lakelet.cluster.redis.connection import connect_redis
 from lakelet.cluster.redis.index_feed import IndexFeed
@@ -89,14 +89,7 @@ class ClusterMember:
             rest_address=f"{host}:{settings.port}",
         )
         assert settings.redis is not None
-        self._members = RedisMembership(
-            settings.redis,
-            node,
-            self._service.clock,
-            token=identity.token,
-            predecessors=identity.predecessors,
-            load=self._service.load,
-        )
+        self._members = self.membership(node, identity)
         credentials = None if self._tls is None else _credentials(self._tls, settings.peer_ca)
         self._peers = Peers(self._members, self.access, self._service.order, credentials=credentials)
         # It connects at its first command.
@@ -111,6 +104,18 @@ class ClusterMember:
             self._service.backups.turns = BlockingTurns(turns, asyncio.get_running_loop())
         self._absent = AbsentNodes(self._markers, self._members, self._service.clock)
         self._service.join(SharedTables(self._service, self._members, self._peers, self._absent))
+
+    def membership(self, node: ClusterNode, identity: NodeIdentity) -> Membership:
+        """How this node is known to the others."""
+        assert self._settings.redis is not None
+        return RedisMembership(
+            self._settings.redis,
+            node,
+            self._service.clock,
+            token=identity.token,
+            predecessors=identity.predecessors,
+            load=self._service.load,
+        )
 
     async def register(self) -> None:
         """Let other nodes know of this one, before it takes any record: whoever does not ask it would miss rows."""
@@ -128,7 +133,8 @@ class ClusterMember:
                 break
             await asyncio.sleep(_LOOK_SECONDS)
             await self._members.refresh()
-        if not await self._peers.announce():
+        is_known, _ = await asyncio.gather(self._peers.announce(), self._peers.exchange_clocks())
+        if not is_known:
             # Those that did not answer look at the registry by themselves.
             await asyncio.sleep(_REGISTRY_SECONDS)
 

@@ -129,6 +129,7 @@ class ForwardLane:
                 caller=unit.caller,
                 idempotency_key=key.key if (key := unit.request.idempotency_key) else "",
                 fingerprint=key.fingerprint if key else b"",
+                is_first=key.is_first if key else False,
             )
             for unit in group
         ]

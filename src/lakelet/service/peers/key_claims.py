@@ -8,8 +8,8 @@
 Every node holds its own claim before it asks, so that of two that ask each other at least one is told of the other. While both
 only ask, the node with the smaller id goes first: the other has to ask all again. A node answers nothing before it has replayed
 its logs, and nobody keeps what others have claimed: a claim that its node forgets in a crash was written, then it is in that
-node's log, or it was not. Absent nodes, which may have written it, cannot tell; with a primary key that is no hindrance, for rows
-that are written again are there once.
+node's log, or it was not. Absent nodes, which may have written it, cannot tell. With a primary key that is no hindrance, for rows
+that are written again are there once; nor is it for a request that its client sends for the first time (`claims_of_others`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lakelet.clock import Clock
 from lakelet.cluster.membership import Membership
 from lakelet.errors import LakeletError, OutcomeUnknownError
 from lakelet.format.wal.wal_group import WalKey
 from lakelet.protos.message_types import message_class
 from lakelet.service.ingest.request_keys import UnitKey
+from lakelet.service.peers.claims_of_others import ClaimsOfOthers
 from lakelet.service.peers.peers import Peers
 from lakelet.service.values import WriteResult
 
@@ -76,12 +78,13 @@ class _Found:
 class KeyClaims:
     """The claims of one node; used on the event loop alone."""
 
-    def __init__(self, members: Membership, peers: Peers, keeper: KeyKeeper) -> None:
+    def __init__(self, members: Membership, peers: Peers, keeper: KeyKeeper, clock: Clock) -> None:
         self._members = members
         self._peers = peers
         self._keeper = keeper
         self._claims: dict[_Place, _Claim] = {}
-        self._asking: list[tuple[_Place, asyncio.Future[_Found]]] = []
+        self._asking: list[tuple[_Place, bool, asyncio.Future[_Found]]] = []
+        self._others = ClaimsOfOthers(clock)
         self._rounds: asyncio.Task[None] | None = None
         self._writes: set[asyncio.Task[WriteResult]] = set()
 
@@ -105,6 +108,8 @@ class KeyClaims:
         free: defaultdict[str, list[bytes]] = defaultdict(list)
         for one in request.claims:
             place = (one.table, one.name)
+            if not one.is_first:
+                self._others.note(place)
             claim = self._claims.get(place)
             if claim is not None and (claim.is_writing or self._members.node.id < request.node):
                 busy.add(place)
@@ -154,7 +159,7 @@ class KeyClaims:
         deadline = loop.time() + _SECONDS
         while True:
             claim.has_yielded = False
-            found = await self._asked(place)
+            found = await self._asked(place, is_first=key.is_first)
             if found.kept is not None:
                 return found.kept
             if found.problems and not found.is_busy and not claim.has_yielded:
@@ -177,6 +182,8 @@ class KeyClaims:
         """What this node knows itself; OutcomeUnknownError where it knows nothing, and a second write would double rows."""
         table, name = place
         kept = (await self._keeper.kept_keys(table, [name])).get(name)
+        if kept is None and key.is_first and self._others.is_first(place):
+            return None
         if kept is None and not await self._keeper.has_primary_key(table):
             raise OutcomeUnknownError(
                 f"idempotency key {key.shown!r}: {'; '.join(problems)}: the request may be written there or not, nothing of it "
@@ -186,11 +193,11 @@ class KeyClaims:
 
     # ------------------------------------------------------------------ asking
 
-    async def _asked(self, place: _Place) -> _Found:
+    async def _asked(self, place: _Place, *, is_first: bool) -> _Found:
         """Ask all other nodes; requests that come while they are asked are the next round."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[_Found] = loop.create_future()
-        self._asking.append((place, answer))
+        self._asking.append((place, is_first, answer))
         if self._rounds is None:
             self._rounds = loop.create_task(self._run())
         return await answer
@@ -200,18 +207,19 @@ class KeyClaims:
             while self._asking:
                 group, self._asking = self._asking[:_MOST_TOGETHER], self._asking[_MOST_TOGETHER:]
                 try:
-                    found = await self._round([place for place, _ in group])
+                    found = await self._round([(place, is_first) for place, is_first, _ in group])
                 except Exception as error:
-                    for _, answer in group:
+                    for _, _, answer in group:
                         answer.set_exception(error)
                 else:
-                    for (_, answer), one in zip(group, found, strict=True):
+                    for (_, _, answer), one in zip(group, found, strict=True):
                         answer.set_result(one)
         finally:
             self._rounds = None
 
-    async def _round(self, places: Sequence[_Place]) -> list[_Found]:
+    async def _round(self, asked: Sequence[tuple[_Place, bool]]) -> list[_Found]:
         problems: list[str] = []
+        places = [place for place, _ in asked]
         found = [_Found() for _ in places]
         if (unsettled := self._members.unsettled()) is not None:
             problems.append(unsettled)
@@ -221,7 +229,7 @@ class KeyClaims:
             request = message_class("lakelet.peer.v1.ClaimKeysRequest")(
                 node=self._members.node.id,
                 epoch=self._members.epoch,
-                claims=[made(table=table, name=name) for table, name in places],
+                claims=[made(table=table, name=name, is_first=is_first) for (table, name), is_first in asked],
             )
             responses, missing = await self._peers.claim_keys(request)
             answered |= responses.keys()

@@ -9,7 +9,7 @@ from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import UnavailableError
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.service.peers.absent_nodes import AbsentNodes
-from lakelet.service.peers.peers import Peers
+from lakelet.service.peers.peers import MOST_ROUNDS, Peers
 from lakelet.service.query.served_table import ServedTable
 
 
@@ -31,16 +31,25 @@ class PeerBuffers:
             self._tell(
                 f"{unsettled}: rows of table {table.name!r} that they have not committed may be missing", warnings
             )
-        memtables: Sequence[PinnedMemtable] = ()
-        missing: tuple[str, ...] = ()
-        if self._peers.are_there:
-            asked = self._peers.pinned(table.name, table_identity(table.table.home))
-            found = asyncio.run_coroutine_threadsafe(asked, self._loop).result()
-            memtables, missing = found.memtables, found.missing
-        if self._absent is not None:
-            # After live nodes were asked: one that was dropped from the view meanwhile is found here.
-            missing += self._absent.problems()
-        for one in missing:
+        memtables: list[PinnedMemtable] = []
+        missing: list[str] = []
+        absent: tuple[str, ...] = ()
+        asked: frozenset[str] = frozenset()
+        own = frozenset((self._peers.own,))
+        for _ in range(MOST_ROUNDS):
+            if self._peers.unasked(asked):
+                asking = self._peers.pinned(table.name, table_identity(table.table.home), asked)
+                found = asyncio.run_coroutine_threadsafe(asking, self._loop).result()
+                memtables += found.memtables
+                missing += found.missing
+                asked |= found.asked
+            if self._absent is not None:
+                # After live nodes were asked: one that was dropped from the view meanwhile is found here.
+                absent = self._absent.problems(asked | own)
+            # One that has come back meanwhile is no longer absent, and is asked itself.
+            if not self._peers.unasked(asked):
+                break
+        for one in (*missing, *absent):
             self._tell(f"{one}: rows of table {table.name!r} that it has not committed may be missing", warnings)
         return memtables
 

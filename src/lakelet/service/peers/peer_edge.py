@@ -35,23 +35,31 @@ class PeerEdge:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    @property
-    def _shared(self) -> SharedTables:
-        if self._service.shared is None:
+    def _shared(self, call: Call) -> SharedTables:
+        """What this node shares, if it is the one that is called: an address may have been another node's before."""
+        shared = self._service.shared
+        if shared is None:
             raise UnavailableError("the node is starting")
-        return self._service.shared
+        if call.node not in (None, shared.members.node.id):
+            raise UnavailableError(f"node {shared.members.node.id} has the address that node {call.node} had")
+        return shared
 
-    async def pin_buffers(self, message: Any, _: Call) -> AsyncIterator[Any]:
+    async def pin_buffers(self, message: Any, call: Call) -> AsyncIterator[Any]:
         """The rows of a table that are not known to be committed."""
-        identity, pinned = await self._shared.pin_buffers(message.table)
+        identity, pinned = await self._shared(call).pin_buffers(message.table)
         for one in messages_of(identity, pinned):
             yield one
 
-    async def forward_writes(self, message: Any, _: Call) -> Any:
+    async def forward_writes(self, message: Any, call: Call) -> Any:
         """Write records that this node owns, each for itself."""
         order = self._service.order
         order.observe(message.clock)
-        self._shared.note_epoch(message.epoch)
+        try:
+            self._shared(call).note_epoch(message.epoch)
+        except UnavailableError:
+            # Nothing is written: the sender writes them itself.
+            results = [_result(_NotTakenError()) for _ in message.writes]
+            return message_class("lakelet.peer.v1.ForwardWritesResponse")(results=results, clock=order.last)
         writes = [self._written(one) for one in message.writes]
         found = await asyncio.gather(*writes, return_exceptions=True)
         return message_class("lakelet.peer.v1.ForwardWritesResponse")(
@@ -63,38 +71,43 @@ class PeerEdge:
             raise _NotTakenError
         payload = msgspec.json.decode(message.payload)
         record = Record(message.id, message.timestamp_us, payload)
-        key = RequestKey(message.idempotency_key, message.fingerprint) if message.idempotency_key else None
+        key: RequestKey | None = None
+        if message.idempotency_key:
+            key = RequestKey(message.idempotency_key, message.fingerprint, message.is_first)
         request = WriteRequest(message.table, record, key)
         return await self._service.write_owned(request, message.caller)
 
-    async def run_fragment(self, message: Any, _: Call) -> AsyncIterator[Any]:
+    async def run_fragment(self, message: Any, call: Call) -> AsyncIterator[Any]:
         """The rows of a fragment of a query that another node was asked."""
-        async with aclosing(self._shared.fragments.run(message)) as rows:
+        async with aclosing(self._shared(call).fragments.run(message)) as rows:
             async for one in rows:
                 yield one
 
-    async def announce(self, message: Any, _: Call) -> Any:
+    async def announce(self, message: Any, call: Call) -> Any:
         """Look at the registry, in which a node is new."""
-        await self._shared.look_at_nodes()
+        await self._shared(call).look_at_nodes(message.node)
         return message_class("lakelet.peer.v1.TableResponse")()
 
-    async def claim_keys(self, message: Any, _: Call) -> Any:
+    async def claim_keys(self, message: Any, call: Call) -> Any:
         """What this node knows of requests that another one is about to write."""
-        return await self._shared.claimed_keys(message)
+        return await self._shared(call).claimed_keys(message)
 
-    async def exchange_clocks(self, message: Any, _: Call) -> Any:
+    async def exchange_clocks(self, message: Any, call: Call) -> Any:
         """Learn the clock of another node, and tell one's own."""
-        self._service.order.observe(message.clock)
-        return message_class("lakelet.peer.v1.HybridClock")(clock=self._service.order.last)
+        self._shared(call)
+        order = self._service.order
+        order.observe(message.clock)
+        made = message_class("lakelet.peer.v1.HybridClock")
+        return made(clock=order.last, now_ms=order.now_ms(), ahead_ms=order.ahead_ms)
 
-    async def flush_table(self, message: Any, _: Call) -> Any:
+    async def flush_table(self, message: Any, call: Call) -> Any:
         """Commit what is buffered of a table."""
-        await self._shared.flush_table(message.table)
+        await self._shared(call).flush_table(message.table)
         return message_class("lakelet.peer.v1.TableResponse")()
 
-    async def leave_table(self, message: Any, _: Call) -> Any:
+    async def leave_table(self, message: Any, call: Call) -> Any:
         """Commit what is buffered of a table, and serve it no more."""
-        await self._shared.leave_table(message.table, is_deleted=message.is_deleted)
+        await self._shared(call).leave_table(message.table, is_deleted=message.is_deleted)
         return message_class("lakelet.peer.v1.TableResponse")()
 
 

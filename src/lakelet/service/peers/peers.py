@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import grpc
 
@@ -16,6 +16,7 @@ from lakelet.cluster.membership import Membership
 from lakelet.errors import UnavailableError
 from lakelet.protos.message_types import PEER, message_class
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
+from lakelet.service.grpc.rpc_calls import NODE
 from lakelet.service.peers.forward_lane import ForwardLane, NotSentError
 from lakelet.service.peers.peer_access import PeerAccess
 from lakelet.service.peers.pinned_rows import memtable_of
@@ -35,6 +36,8 @@ _SECONDS = 10.0
 _CLAIM_SECONDS = 5.0
 # A flush of another node writes files to the store.
 _FLUSH_SECONDS = 120.0
+# How often nodes that have come meanwhile are asked, too.
+MOST_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class PinnedElsewhere:
 
     memtables: tuple[PinnedMemtable, ...] = ()
     missing: tuple[str, ...] = ()
+    # Nodes that have answered, or are missing.
+    asked: frozenset[str] = frozenset()
 
 
 class Peers:
@@ -60,10 +65,15 @@ class Peers:
         self._members = members
         # By which writes of this node are ordered; other nodes tell theirs.
         self._order = order
-        self._lanes: dict[str, ForwardLane] = {}
+        self._lanes: dict[tuple[str, str], ForwardLane] = {}
         self._access = access
         self._seconds = seconds
         self._channels: dict[str, grpc.aio.Channel] = {}
+
+    @property
+    def own(self) -> str:
+        """The id of this node; for any thread."""
+        return self._members.node.id
 
     @property
     def are_there(self) -> bool:
@@ -71,19 +81,25 @@ class Peers:
         own = self._members.node.id
         return any(node.id != own for node in self._members.nodes())
 
-    async def pinned(self, table: str, identity: str) -> PinnedElsewhere:
-        """The rows of a table that other nodes have acknowledged and may not have committed."""
+    def unasked(self, asked: frozenset[str]) -> bool:
+        """Whether there are other nodes than those that were asked; for any thread."""
+        own = self._members.node.id
+        return any(node.id != own and node.id not in asked for node in self._members.nodes())
+
+    async def pinned(self, table: str, identity: str, besides: frozenset[str] = frozenset()) -> PinnedElsewhere:
+        """The rows of a table that other nodes, `besides` some, have acknowledged and may not have committed."""
 
         async def ask(node: ClusterNode) -> list[PinnedMemtable]:
             request = message_class("lakelet.peer.v1.PinBuffersRequest")(table=table)
             call = self._stub(node, "PinBuffers", "PinnedRows", is_stream=True)(
-                request, timeout=self._seconds, metadata=self._metadata()
+                request, timeout=self._seconds, metadata=self._metadata(node)
             )
             # Rows of a table that was dropped and created again are not of this one.
             return [memtable_of(one) async for one in call if one.table_identity == identity]
 
-        answers, missing = await self._ask_all(ask)
-        return PinnedElsewhere(tuple(one for found in answers for one in found), missing)
+        found = await self._ask_all(ask, besides)
+        memtables = tuple(one for answer in found.answers for one in answer)
+        return PinnedElsewhere(memtables, found.missing, found.asked)
 
     def unsettled(self) -> str | None:
         """Why nodes may be missing among those that are asked; for any thread."""
@@ -95,10 +111,9 @@ class Peers:
         async def ask(node: ClusterNode) -> None:
             request = message_class("lakelet.peer.v1.AnnounceRequest")(node=self._members.node.id)
             call = self._stub(node, "Announce", "TableResponse")
-            await call(request, timeout=self._seconds, metadata=self._metadata())
+            await call(request, timeout=self._seconds, metadata=self._metadata(node))
 
-        _, missing = await self._ask_all(ask)
-        return not missing
+        return not (await self._ask_all(ask)).missing
 
     def owns(self, request: WriteRequest) -> bool:
         """Whether this node is the one that orders the writes of a record's id."""
@@ -109,11 +124,12 @@ class Peers:
         owner = self._members.owner(request.table, request.record.id)
         if owner.id == self._members.node.id or owner.protocol != PEER_PROTOCOL:
             return None
-        lane = self._lanes.get(owner.address)
+        place = (owner.id, owner.address)
+        lane = self._lanes.get(place)
         if lane is None:
-            channel, metadata = self._channel(owner), self._metadata()
+            channel, metadata = self._channel(owner), self._metadata(owner)
             lane = ForwardLane(owner, channel, metadata, self._order, lambda: self._members.epoch)
-            self._lanes[owner.address] = lane
+            self._lanes[place] = lane
         try:
             return await lane.write(request, caller)
         except NotSentError:
@@ -125,32 +141,35 @@ class Peers:
         async def ask(node: ClusterNode) -> tuple[str, Any]:
             call = self._stub(node, "ClaimKeys", "ClaimKeysResponse")
             seconds = min(self._seconds, _CLAIM_SECONDS)
-            return node.id, await call(request, timeout=seconds, metadata=self._metadata())
+            return node.id, await call(request, timeout=seconds, metadata=self._metadata(node))
 
-        answers, missing = await self._ask_all(ask)
-        return dict(answers), missing
+        found = await self._ask_all(ask)
+        return dict(found.answers), found.missing
 
-    async def exchange_clocks(self) -> None:
-        """Learn the clocks of all other nodes, and tell them this one's. Before a write that is ordered here, so that it wins
-        against all that were acknowledged anywhere; after it, so that those to come win against it."""
+    async def exchange_clocks(self, besides: frozenset[str] = frozenset()) -> None:
+        """Learn the clocks of all other nodes, `besides` some, and tell them this one's. Before a write that is ordered here, so
+        that it wins against all that were acknowledged anywhere; after it, so that those to come win against it."""
 
         async def ask(node: ClusterNode) -> None:
             request = message_class("lakelet.peer.v1.HybridClock")(clock=self._order.last)
             call = self._stub(node, "ExchangeClocks", "HybridClock")
-            found = await call(request, timeout=self._seconds, metadata=self._metadata())
+            asked_ms = self._order.now_ms()
+            found = await call(request, timeout=self._seconds, metadata=self._metadata(node))
             self._order.observe(found.clock)
+            self._order.follow(found.now_ms, found.ahead_ms, asked_ms)
 
-        await self._ask_all(ask)
+        await self._ask_all(ask, besides)
 
     def run_fragment(self, node: ClusterNode, request: Any, seconds: float) -> Any:
         """The call that has a node run a fragment of a query, whose rows come as a stream."""
         call = self._stub(node, "RunFragment", "FragmentRows", is_stream=True)
-        return call(request, timeout=seconds, metadata=self._metadata())
+        return call(request, timeout=seconds, metadata=self._metadata(node))
 
-    async def flush(self, table: str) -> None:
-        """Have all other nodes commit what they have buffered of a table; UnavailableError where one cannot."""
+    async def flush(self, table: str, besides: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Have all other nodes, `besides` some, commit what they have buffered of a table; which ones have. UnavailableError
+        where one cannot."""
         request = message_class("lakelet.peer.v1.TableRequest")(table=table)
-        await self._demand("FlushTable", request, f"rows of table {table!r}")
+        return await self._demand("FlushTable", request, f"rows of table {table!r}", besides)
 
     async def leave(self, table: str, *, is_deleted: bool) -> None:
         """Have all other nodes commit what they have buffered of a table, and serve it no more."""
@@ -164,28 +183,39 @@ class Peers:
         for one in channels.values():
             await one.close()
 
-    async def _demand(self, method: str, request: Any, what: str) -> None:
+    async def _demand(
+        self, method: str, request: Any, what: str, besides: frozenset[str] = frozenset()
+    ) -> frozenset[str]:
         async def ask(node: ClusterNode) -> None:
             call = self._stub(node, method, "TableResponse")
-            await call(request, timeout=_FLUSH_SECONDS, metadata=self._metadata())
+            await call(request, timeout=_FLUSH_SECONDS, metadata=self._metadata(node))
 
-        _, missing = await self._ask_all(ask)
-        if missing:
-            raise UnavailableError(f"{'; '.join(missing)}: it may have {what} that are not committed")
+        found = await self._ask_all(ask, besides)
+        if found.missing:
+            raise UnavailableError(f"{'; '.join(found.missing)}: it may have {what} that are not committed")
+        return found.asked
 
-    async def _ask_all(self, ask: Callable[[ClusterNode], Awaitable[T]]) -> tuple[list[T], tuple[str, ...]]:
-        """The answers of all other nodes, and why others did not answer; nodes that have left meanwhile have no rows."""
-        others = [node for node in self._members.nodes() if node.id != self._members.node.id]
+    async def _ask_all(
+        self, ask: Callable[[ClusterNode], Awaitable[T]], besides: frozenset[str] = frozenset()
+    ) -> _Answers[T]:
+        """The answers of all other nodes, and why others did not answer. Of those that are gone meanwhile nothing is said: they
+        have left, or their markers tell of them."""
+        own = self._members.node.id
+        others = [node for node in self._members.nodes() if node.id != own and node.id not in besides]
         if not others:
-            return [], ()
+            return _Answers([], (), frozenset())
         found = await asyncio.gather(*(self._ask_one(node, ask) for node in others))
         failed = [(node, one) for node, one in zip(others, found, strict=True) if isinstance(one, _NoAnswer)]
         if failed:
             await self._members.refresh()
             left = {node.id for node in self._members.nodes()}
             failed = [(node, one) for node, one in failed if node.id in left]
-        answers = [one for one in found if not isinstance(one, _NoAnswer)]
-        return answers, tuple(f"node {node.id} at {node.address} {one.reason}" for node, one in failed)
+        answered = [(node.id, one) for node, one in zip(others, found, strict=True) if not isinstance(one, _NoAnswer)]
+        return _Answers(
+            [one for _, one in answered],
+            tuple(f"node {node.id} at {node.address} {one.reason}" for node, one in failed),
+            frozenset((*(id for id, _ in answered), *(node.id for node, _ in failed))),
+        )
 
     async def _ask_one(self, node: ClusterNode, ask: Callable[[ClusterNode], Awaitable[T]]) -> T | _NoAnswer:
         if node.protocol != PEER_PROTOCOL:
@@ -215,9 +245,19 @@ class Peers:
             self._channels[node.address] = channel
         return channel
 
-    def _metadata(self) -> tuple[tuple[str, str], ...]:
-        text = self._access.authorization
-        return () if text is None else (("authorization", text),)
+    def _metadata(self, node: ClusterNode) -> tuple[tuple[str, str], ...]:
+        """Who calls, and whom: another node may have the address by now, and would answer twice."""
+        text, called = self._access.authorization, (NODE, node.id)
+        return (called,) if text is None else (called, ("authorization", text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers(Generic[T]):
+    """What nodes answered, why others did not, and the ids of both."""
+
+    answers: list[T]
+    missing: tuple[str, ...]
+    asked: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,13 @@ from lakelet.service.peers.fragment_server import FragmentServer
 from lakelet.service.peers.key_claims import KeyClaims
 from lakelet.service.peers.known_keys import KnownKeys
 from lakelet.service.peers.peer_buffers import PeerBuffers
-from lakelet.service.peers.peers import Peers
+from lakelet.service.peers.peers import MOST_ROUNDS, Peers
 from lakelet.service.values import ABSENT, BatchRequest, Node, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
     from lakelet.service.peers.peer_workers import PeerWorkers
     from lakelet.service.service import Service
+    from lakelet.service.tables.served_table import OpenTable
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class SharedTables:
         self._following: asyncio.Task[None] | None = None
         self.fragments = FragmentServer(service)
         self._keys = KnownKeys(service, members, absent)
-        self._claims = KeyClaims(members, peers, self._keys)
+        self._claims = KeyClaims(members, peers, self._keys, service.clock)
         self._refreshing: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -96,8 +97,15 @@ class SharedTables:
 
     async def flush_elsewhere(self, table: str) -> None:
         """Have all other nodes commit what they have buffered of a table; UnavailableError where one cannot, or is absent."""
-        await self.peers.flush(table)
-        if self.absent is not None and (problems := await self._in_thread(self.absent.problems)):
+        asked: frozenset[str] = frozenset()
+        problems: tuple[str, ...] = ()
+        for _ in range(MOST_ROUNDS):
+            asked |= await self.peers.flush(table, besides=asked)
+            if self.absent is not None:
+                problems = await self._in_thread(self.absent.problems, asked | {self.peers.own})
+            if not self.peers.unasked(asked):
+                break
+        if problems:
             raise UnavailableError(f"{'; '.join(problems)}: it may have rows of table {table!r}")
 
     @property
@@ -164,20 +172,22 @@ class SharedTables:
 
     async def pin_buffers(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
         """The identity of a table, and the rows that this node has acknowledged and may not have committed."""
-        if not self._service.has_started:
-            # What a crash left in logs is being committed: until then nobody can tell what is missing.
-            raise UnavailableError("the node is starting")
+        self._check_started()
         return await self._in_thread(self._pin, table)
 
-    async def look_at_nodes(self) -> None:
-        """Look at the registry, in which a node is new."""
+    async def look_at_nodes(self, new: str = "") -> None:
+        """Look at the registry, in which a node is new, and for its marker: where Redis does not tell of it, the marker does."""
         self._keys.note_announcement()
         await self.members.refresh()
+        if self.absent is not None:
+            await self._in_thread(self.absent.look)
+        # Its clock is known here before it takes a record.
+        known = frozenset(node.id for node in self.members.nodes()) if new else frozenset[str]()
+        await self.peers.exchange_clocks(besides=known - {new})
 
     async def claimed_keys(self, request: Any) -> Any:
         """What this node knows of requests with keys."""
-        if not self._service.has_started:
-            raise UnavailableError("the node is starting")
+        self._check_started()
         self.note_epoch(request.epoch)
         return await self._claims.answers(request)
 
@@ -188,22 +198,36 @@ class SharedTables:
 
     async def flush_table(self, table: str) -> None:
         """Commit what this node has buffered of a table."""
-        opened = self._service.tables.try_open(table)
-        if opened is not None and opened.writer is not None:
-            await self._in_thread(opened.writer.flush)
+        self._check_started()
+        opened = self._opened(table)
+        if opened is not None:
+            await self._in_thread(opened.flush)
 
     async def leave_table(self, table: str, *, is_deleted: bool) -> None:
         """Commit what this node has buffered of a table that another node drops, and serve it no more."""
+        self._check_started()
         await self._service.ingest.leave(table)
         await self._in_thread(partial(self._service.tables.leave, table, is_deleted=is_deleted))
         self._service.stored_stats.forget(table)
 
     def _pin(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
-        opened = self._service.tables.try_open(table)
+        opened = self._opened(table)
         writer = None if opened is None else opened.writer
         if opened is None or writer is None:
             return "", ()
         return table_identity(opened.table.home), writer.pin()
+
+    def _check_started(self) -> None:
+        if not self._service.has_started:
+            # What a crash left in logs is being committed: until then nobody can tell what is missing.
+            raise UnavailableError("the node is starting")
+
+    def _opened(self, table: str) -> OpenTable | None:
+        """A table that is served here, None for one of which this node has no rows."""
+        opened = self._service.tables.try_open(table)
+        if opened is None:
+            self._service.tables.check_opened(table)
+        return opened
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await self._service.in_thread(function, *arguments)
@@ -211,10 +235,14 @@ class SharedTables:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(_FOLLOW_SECONDS)
-            try:
-                await self._in_thread(self._service.tables.follow)
-                if self.absent is not None:
-                    await self._in_thread(self.absent.look)
-                await self.peers.exchange_clocks()
-            except Exception as error:
-                _LOG.warning("tables of other nodes cannot be looked for: %s", error)
+            # Each for itself: a table that cannot be looked at hides no death, and holds up no clock.
+            await self._try(self.peers.exchange_clocks(), "clocks of other nodes cannot be asked for")
+            if self.absent is not None:
+                await self._try(self._in_thread(self.absent.look), "markers of nodes cannot be looked for")
+            await self._try(self._in_thread(self._service.tables.follow), "tables of other nodes cannot be looked for")
+
+    async def _try(self, work: Awaitable[object], problem: str) -> None:
+        try:
+            await work
+        except Exception as error:
+            _LOG.warning("%s: %s", problem, error)

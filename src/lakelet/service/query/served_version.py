@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lakelet.errors import InvalidError, UnavailableError
 from lakelet.realtime.read.pinned_memtables import with_pinned
 from lakelet.realtime.read.writer_scan import WriterScan
+from lakelet.service.query.buffered_scan import buffered_scan
 from lakelet.service.query.served_table import OtherWriters, ServedTable, ServedTables
 from lakelet.service.tables.table_layout import HIDDEN
 from lakelet.sql.sandbox.sandbox_table import PAYLOAD, SandboxTable
@@ -49,19 +49,6 @@ class ServedVersions:
 
 
 def _buffered(table: ServedTable) -> WriterScan | None:
-    """What the writer sees; None where there is none, or where it is closed and all its rows are committed."""
+    """What the writer sees; None where there is none."""
     writer = table.writer
-    if writer is None:
-        return None
-    try:
-        return writer.scan()
-    except InvalidError as error:
-        status = writer.status()
-        if not status.closed:
-            raise
-        if any(memtable.rows for memtable in status.memtables):
-            # Without them the table would lose rows from one query to the next.
-            raise UnavailableError(
-                f"table {table.name!r} is being closed, and has rows that are not committed"
-            ) from error
-        return None
+    return None if writer is None else buffered_scan(table.table, writer)

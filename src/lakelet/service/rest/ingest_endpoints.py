@@ -71,7 +71,9 @@ def encoded_result(result: WriteResult) -> bytes:
 def _key(scope: Scope, *parts: bytes) -> RequestKey | None:
     """The idempotency key of a request, None where it has none."""
     found = header(scope, b"idempotency-key")
-    return None if found is None else request_key(found, *parts)
+    if found is None:
+        return None
+    return request_key(found, *parts, is_first=header(scope, b"idempotency-first") == "true")
 
 
 def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Table | JsonLines:

@@ -70,19 +70,25 @@ def _paths() -> dict[str, Any]:
     row = [table, _parameter("id", "path", _ID)]
     by_query = [table, _parameter("id", "query", _ID, required=True)]
     key = _parameter("Idempotency-Key", "header", {"type": "string", "pattern": "^[!-~]{1,255}$"})
+    first = _parameter("Idempotency-First", "header", {"type": "string", "enum": ["true"]})
     batch = {
         "application/json": {"schema": {"type": "array", "items": _ref("RecordBody")}},
         "application/x-ndjson": {"schema": _TEXT},
         _ARROW: {"schema": {"type": "string", "format": "binary"}},
     }
     return {
-        "/v1/data": {"post": _operation("Write one record", "Written", [key], body="WriteBody")},
+        "/v1/data": {"post": _operation("Write one record", "Written", [key, first], body="WriteBody")},
         "/v1/data/batch": {
             "post": {
                 **_operation(
                     "Write records of one table, all or none",
                     "Written",
-                    [_parameter("table", "query", _NAME, required=True), _parameter("partial", "query", _FLAG), key],
+                    [
+                        _parameter("table", "query", _NAME, required=True),
+                        _parameter("partial", "query", _FLAG),
+                        key,
+                        first,
+                    ],
                 ),
                 "requestBody": {"required": True, "content": batch},
             }

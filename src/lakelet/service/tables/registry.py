@@ -101,8 +101,15 @@ class TableRegistry:
         """A served table by its exact name, None where there is none."""
         return self._tables.get(name)
 
+    def check_opened(self, name: str) -> None:
+        """UnavailableError for a table whose logs may have rows that nobody could read."""
+        if name in self.left_out():
+            raise UnavailableError(
+                f"table {name!r} could not be opened here: its logs may have rows", nothing_done=True
+            )
+
     def left_out(self) -> dict[str, str]:
-        """The tables that could not be opened at the start, and why."""
+        """The tables that could not be opened, and why."""
         with self._lock:
             return dict(self._left_out)
 
@@ -140,7 +147,7 @@ class TableRegistry:
         """Serve a table that has come back since the start, if it is not served already, and commit the rows of its logs."""
         with self._changes:
             if all(opened.table.name != full_name for opened in self.all()):
-                self._load_one(full_name)
+                self._load_one(full_name, recovers=True)
             for opened in self.all():
                 if opened.table.name == full_name:
                     self._recover_rows(opened)
@@ -153,7 +160,7 @@ class TableRegistry:
             if name in self._tables:
                 return True
             with suppress(NotFoundError):
-                self._load_one(f"{DATABASE}.{name}", is_sole=False)
+                self._load_one(f"{DATABASE}.{name}", is_sole=False, recovers=True)
             if name not in self._tables:
                 # One that is attached may have another name in the lake.
                 self._load_new()
@@ -182,12 +189,13 @@ class TableRegistry:
         with self._changes:
             opened = self._tables.get(name)
             if opened is None:
+                if not is_deleted:
+                    self.check_opened(name)
                 return
             if is_deleted:
                 _close_for_deletion(opened)
             else:
-                if opened.writer is not None:
-                    opened.writer.flush()
+                opened.flush()
                 opened.close()
             with self._lock:
                 del self._tables[name]
@@ -197,24 +205,31 @@ class TableRegistry:
         for database in self._lake.databases():
             for name in self._lake.tables(database):
                 if f"{database}.{name}" not in known:
-                    # Its own node finds out what is wrong with it.
-                    with suppress(LakeletError):
-                        self._load_one(f"{database}.{name}", is_sole=False)
+                    # Its own node finds out what is wrong with it; one that is left out here is tried again.
+                    with suppress(LakeletError, OSError):
+                        self._load_one(f"{database}.{name}", is_sole=False, recovers=True)
 
     def _recover_rows(self, opened: OpenTable) -> None:
         """Commit the rows of a table's logs. Where that fails it is served no more: it would answer with fewer rows than were
         acknowledged."""
         try:
+            self._open_log(opened)
+        except (LakeletError, OSError):
+            with self._lock:
+                del self._tables[opened.name]
+            raise
+
+    def _open_log(self, opened: OpenTable) -> None:
+        try:
             if opened.has_log:
                 opened.open_writer()
         except (LakeletError, OSError) as error:
-            with self._lock:
-                del self._tables[opened.name]
             self._leave_out(opened.name, error)
             raise
 
-    def _load_one(self, full_name: str, *, is_sole: bool = True) -> None:
-        """Serve a table if it is to be; where this node `is_sole` to start, an interrupted drop is finished."""
+    def _load_one(self, full_name: str, *, is_sole: bool = True, recovers: bool = False) -> None:
+        """Serve a table if it is to be; where this node `is_sole` to start, an interrupted drop is finished. Once the service
+        runs, the rows of its logs are committed first (`recovers`): whoever finds the table finds them."""
         table = self._lake.table(full_name)
         options = table.options
         status = options.get(SERVICE_STATUS.name)
@@ -230,15 +245,20 @@ class TableRegistry:
             raise AlreadyExistsError(f"{full_name} is served as {name!r}, and so is {self._tables[name].table.name}")
         # Known from now on: rows are taken also while the store is silent.
         opened.schema  # noqa: B018 - looked for, and kept.
-        self._left_out.pop(name, None)
+        if recovers:
+            self._open_log(opened)
         with self._lock:
+            self._left_out.pop(name, None)
             self._tables[name] = opened
 
     def _leave_out(self, name: str, error: Exception) -> None:
         """Go on without a table that cannot be opened: the others have done nothing."""
-        _LOG.error("table %s cannot be served: %s", name, error)
+        kind = type(error).__name__
         with self._lock:
-            self._left_out[name] = type(error).__name__
+            is_known = self._left_out.get(name) == kind
+            self._left_out[name] = kind
+        if not is_known:
+            _LOG.error("table %s cannot be served: %s", name, error)
 
     # ------------------------------------------------------------------ changes
 
@@ -304,8 +324,7 @@ class TableRegistry:
                 # Nothing has changed yet where rows cannot be committed: the table is still served.
                 if leave is not None:
                     leave(False)
-                if opened.writer is not None:
-                    opened.writer.flush()
+                opened.flush()
                 opened.close()
                 self._detach(opened)
                 answer = DropTableResult(

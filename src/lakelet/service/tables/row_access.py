@@ -14,6 +14,7 @@ from lakelet.errors import UnavailableError
 from lakelet.realtime.read.pinned_memtables import with_pinned
 from lakelet.service.ingest.record import check_id
 from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.query.buffered_scan import buffered_scan
 from lakelet.service.query.served_table import OtherWriters
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_layout import HIDDEN, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
@@ -29,7 +30,8 @@ def find_records(opened: OpenTable, key: str, others: OtherWriters | None = None
     if missing:
         raise UnavailableError(missing[0])
     writer = opened.writer
-    scan = (opened.table if writer is None else writer).scan(where=_condition(key))
+    where = _condition(key)
+    scan = opened.table.scan(where=where) if writer is None else buffered_scan(opened.table, writer, where)
     if pinned:
         scan = with_pinned(scan, pinned)
     rows = scan.to_arrow().to_pylist(maps_as_pydicts="lossy")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.commit.metadata.schema_watch import SchemaWatch
 from lakelet.commit.metadata.table_identity import table_identity
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, UnavailableError
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Array, Atomic, DataType, Kind, Map, Row
 from lakelet.options import (
@@ -41,6 +41,7 @@ class OpenTable:
         self.table = table
         self._wal_folder = wal_folder
         self._lock = threading.Lock()
+        self._closing = threading.Lock()
         self._writer: RowWriter | None = None
         self._closed = False
         self._schemas = SchemaWatch(table.home)
@@ -88,13 +89,14 @@ class OpenTable:
 
     @property
     def writer(self) -> RowWriter | None:
-        """The open writer, None where no row has come since the start."""
+        """The writer, None where no row has come since the start. One that is being closed may have rows that are not
+        committed yet, one that could not commit them has them still."""
         return self._writer
 
     def open_writer(self) -> RowWriter:
         """The writer, opened by the first call; what a crash left in its log is committed first."""
         found = self._writer
-        if found is not None:
+        if found is not None and not self._closed:
             return found
         with self._lock:
             if self._closed:
@@ -124,9 +126,26 @@ class OpenTable:
         """Commit all rows and close the writer; where that fails the rows stay in the log."""
         with self._lock:
             self._closed = True
-            writer, self._writer = self._writer, None
+            writer = self._writer
         if writer is not None:
-            writer.close()
+            with self._closing:
+                writer.close()
+
+    def flush(self) -> None:
+        """Commit all rows that are buffered; of a table that is being closed, wait until they are committed."""
+        writer = self._writer
+        if writer is None:
+            return
+        try:
+            writer.flush()
+        except InvalidError:
+            if not self._closed:
+                raise
+            with self._closing:
+                if self.buffered_records:
+                    raise UnavailableError(
+                        f"table {self.name!r} is closed, and has rows that are not committed"
+                    ) from None
 
     def check_writable(self, schema: TableSchema) -> None:
         """InvalidError for a table that takes no rows."""

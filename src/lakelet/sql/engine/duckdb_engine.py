@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import logging
 import re
 import threading
 import weakref
@@ -25,6 +26,7 @@ import duckdb
 import pyarrow as pa
 
 from lakelet.catalog.sql_result import SqlResult
+from lakelet.clock import SystemClock
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.predicate.instance import open_instance
 from lakelet.sql.engine.engine_errors import Placed, lakelet_error
@@ -37,6 +39,10 @@ from lakelet.storage.spill_folder import engine_folder
 BATCH_ROWS = 122_880
 # The version of DuckDB.
 ENGINE: str = duckdb.__version__
+# How often, and how long, a close looks for the end of interrupted queries.
+_CLOSE_LOOKS, _CLOSE_SECONDS = 500, 0.02
+_CLOCK = SystemClock()
+_LOG = logging.getLogger(__name__)
 _SETTINGS = {
     # Tables come from the lake and from frames passed by the caller; the session resolves variables of the calling code.
     "python_enable_replacements": "false",
@@ -109,11 +115,21 @@ class Engine:
             cursor.close()
 
     def close(self) -> None:
-        """Closes the DuckDB instance."""
+        """Closes the DuckDB instance, and interrupts the queries that still run in it. Where one of them does not end, its
+        end closes the instance."""
         with self._lock:
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            database, self._database = self._database, None
+        if database is None:
+            return
+        for _ in range(_CLOSE_LOOKS):
+            try:
+                database.close()
+                return
+            except duckdb.ResourceInUseException:
+                # A query that was interrupted takes a moment to end, and an interrupt between two statements is forgotten.
+                self.interrupt()
+                _CLOCK.sleep(_CLOSE_SECONDS)
+        _LOG.warning("a query does not end, and DuckDB stays open until it does")
 
 
 def check_free(name: str) -> None:

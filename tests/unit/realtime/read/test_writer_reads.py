@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, UnavailableError
+from lakelet.realtime.read.pinned_memtables import with_pinned
+from lakelet.realtime.wal.key_file import KeyFile
 from tests.unit.realtime.written_table import WrittenTable
 
 MODES: dict[str, dict[str, str]] = {"fixed": {"bucket": "3"}, "dynamic": {"dynamic-bucket.target-row-num": "2"}}
@@ -149,3 +151,32 @@ def test_insertions_and_deletions_of_threads_alternate(tmp_path: Path, small: bo
             thread.join()
         there = [found is not None for found in writer.get_many([{"id": key} for key in range(len(balance))])]
         assert balance == [int(one) for one in there]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_flush_whose_snapshot_is_expired_is_seen_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """The rows are committed, the writer cannot say so yet, and other writers commit and expire meanwhile."""
+    made = WrittenTable(tmp_path, columns=[("id", "BIGINT"), ("v", "STRING")], key=(), options={})
+
+    def failing(*_: object) -> None:
+        raise UnavailableError("the disk is full")
+
+    with made.writer() as writer:
+        writer.put_many([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+        with monkeypatch.context() as patched:
+            patched.setattr(KeyFile, "keep", failing)
+            with pytest.raises(UnavailableError):
+                writer.flush()
+            if not is_known:
+                # Nor has the outcome of the commit come back.
+                writer._memtables.all[0].committed_in = None
+            for number in range(3):
+                made.table.write([{"id": 10 + number, "v": "c"}])
+            made.table.expire_snapshots(1)
+            assert writer.scan().count() == 5
+            pinned = writer.pin()
+            assert with_pinned(made.table.scan(), pinned).count() == 5
+        writer.flush()
+        assert writer.scan().count() == 5

@@ -139,10 +139,12 @@ class Node:
     def _store(self) -> ObjectStore:
         return self.service.lake.table_home("any.any").store
 
-    async def send(self, key: str, table: str, *given: tuple[str, dict[str, Any]]) -> WriteResult:
+    async def send(
+        self, key: str, table: str, *given: tuple[str, dict[str, Any]], is_first: bool = False
+    ) -> WriteResult:
         """Write records under an idempotency key, one of them as a record and more as a batch."""
         records = [_record(id, payload) for id, payload in given]
-        made: RequestKey = request_key(key, repr(given).encode())
+        made: RequestKey = request_key(key, repr(given).encode(), is_first=is_first)
         if len(records) == 1:
             return await self.service.write(WriteRequest(table, records[0], made), ANYBODY)
         return await self.service.write_batch(BatchRequest(table, records, False, made), ANYBODY)

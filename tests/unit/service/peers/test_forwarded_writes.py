@@ -106,6 +106,28 @@ def test_an_answer_that_never_comes_is_told_and_nothing_is_written_here(tmp_path
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_write_after_the_death_of_a_node_wins_against_its_last_ones(tmp_path: Path, joins: bool) -> None:
+    """The clock of the dead node went ahead, and nobody has heard of its last numbers."""
+    clocks = {"one": SkewedClock(0), "two": SkewedClock(3_600_000)}
+
+    async def run() -> None:
+        async with cluster(tmp_path, clocks=clocks) as (_, (one, two)):
+            await one.create("users", primary_key="id", buckets="1")
+            ring = HashRing.of(["one", "two"])
+            id = next(f"id-{number}" for number in range(40) if ring.owner("users", f"id-{number}") == "two")
+            # As they do every few seconds, and when a node joins.
+            await (one.shared.look_at_nodes() if joins else one.shared.peers.exchange_clocks())
+            await asyncio.sleep(0.05)
+            await two.write("users", id, n=1)
+            await two.server.stop(0)
+            await one.write("users", id, n=2)
+            await two.come_back()
+            assert json.loads(await one.rows("SELECT payload.n AS n FROM users")) == [{"n": 2}]
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_later_write_of_a_key_wins_with_clocks_apart(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

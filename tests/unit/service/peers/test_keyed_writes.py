@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lakelet.errors import AlreadyExistsError, LakeletError, OutcomeUnknownError
+from lakelet.service.peers import claims_of_others
 from lakelet.service.values import WriteResult
 from tests.unit.service.peers.nodes import Node, cluster
 
@@ -168,6 +169,7 @@ def test_a_cluster_that_is_not_settled_writes_no_request_that_may_be_written(tmp
     asyncio.run(run())
 
 
+@pytest.mark.usefixtures("believing")
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 20))])
 def test_any_order_of_requests_losses_and_changes(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -178,9 +180,11 @@ def test_any_order_of_requests_losses_and_changes(tmp_path: Path, seed: int) -> 
 
         async def request(node: Node, key: str, is_sure: bool = False) -> None:
             count = 1 if key.endswith("0") else 3
+            is_first = key not in asked
             asked.add(key)
+            rows = [(f"{key}-{place}", {"n": place}) for place in range(count)]
             try:
-                result = await node.send(key, "events", *((f"{key}-{place}", {"n": place}) for place in range(count)))
+                result = await node.send(key, "events", *rows, is_first=is_first)
             except LakeletError:
                 if is_sure:
                     raise
@@ -223,6 +227,56 @@ def test_any_order_of_requests_losses_and_changes(tmp_path: Path, seed: int) -> 
                 await request(chance.choice(stay), key, is_sure=True)
             assert acknowledged == asked
             _check(await _stored(stay), acknowledged)
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def believing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that have run for long enough to believe clients."""
+    monkeypatch.setattr(claims_of_others, "_LATE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("believing")
+@pytest.mark.parametrize("way", ["unplug", "die"])
+def test_a_request_that_was_never_sent_before_waits_for_no_dead_node(tmp_path: Path, way: str) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three")) as (_, (one, two, three)):
+            await one.create("events")
+            await (three.unplug() if way == "unplug" else three.die())
+            assert not (await one.send("k", "events", *_BATCH, is_first=True)).repeated
+            assert (await two.send("k", "events", *_BATCH)).repeated
+            # Nobody can tell of one that may have been sent before.
+            with pytest.raises(OutcomeUnknownError, match="node three"):
+                await one.send("again", "events", *_BATCH)
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("believing")
+def test_a_request_that_comes_after_it_was_sent_again_is_not_the_first(tmp_path: Path) -> None:
+    """Its client gave it up while it was on its way; the node that wrote it has died."""
+
+    async def run() -> None:
+        async with cluster(tmp_path) as (_, (one, two)):
+            await one.create("events")
+            await two.send("k", "events", *_BATCH)
+            await two.die()
+            with pytest.raises(OutcomeUnknownError, match="node two"):
+                await one.send("k", "events", *_BATCH, is_first=True)
+
+    asyncio.run(run())
+
+
+def test_a_node_that_has_just_started_believes_no_client(tmp_path: Path) -> None:
+    """What it was asked about before it was killed, it does not know."""
+
+    async def run() -> None:
+        async with cluster(tmp_path) as (_, (one, two)):
+            await one.create("events")
+            await two.die()
+            with pytest.raises(OutcomeUnknownError, match="node two"):
+                await one.send("k", "events", *_BATCH, is_first=True)
 
     asyncio.run(run())
 

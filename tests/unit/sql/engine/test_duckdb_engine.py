@@ -1,3 +1,6 @@
+import threading
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
@@ -38,6 +41,30 @@ def test_engines_do_not_see_each_other() -> None:
             other.run("SELECT * FROM t")
     first.close()
     second.close()
+
+
+def test_an_engine_is_closed_while_a_query_runs() -> None:
+    engine, begun, ended = Engine(), threading.Event(), list[LakeletError]()
+
+    def endless(*_: object) -> Iterator[pa.RecordBatch]:
+        batch = pa.record_batch({"id": [1], "v": ["a"]}, schema=SCHEMA)
+        while True:
+            begun.set()
+            yield batch
+
+    def run() -> None:
+        with engine.space() as space:
+            try:
+                space.run(f"SELECT count(*) FROM {space.add_rows(Rows(SCHEMA, endless))}")
+            except LakeletError as error:
+                ended.append(error)
+
+    query = threading.Thread(target=run)
+    query.start()
+    begun.wait()
+    engine.close()
+    query.join()
+    assert "interrupted" in str(ended[0])
 
 
 def test_a_closed_engine_opens_again() -> None:
