@@ -26,7 +26,7 @@ from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
 from lakelet.realtime.flush_worker import FlushWorker
-from lakelet.realtime.memtable import keeps_first
+from lakelet.realtime.memtable import held_values, keeps_first
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
@@ -250,7 +250,7 @@ class RowWriter:
         check_condition(where)
         # Memory comes before the snapshot: what is flushed in between is in both, and found there.
         with self._memtables.changed:
-            held = [(memtable, memtable.copy()[1]) for memtable in self._memtables.all if len(memtable)]
+            held = [(memtable, memtable.copy()) for memtable in self._memtables.all if len(memtable)]
         snapshot = latest_snapshot(self._home)
         schema = self._newest_schema()
         keys = key_range(schema, start=start, end=end, prefix=prefix)
@@ -278,7 +278,7 @@ class RowWriter:
                     one.schema.id,
                     newest if one.flush_base is None else one.flush_base,
                     one.committed_in,
-                    one.copy()[1],
+                    held_values(one.copy(), one.schema),
                 )
                 for one in self._memtables.all
                 if len(one)
@@ -318,9 +318,9 @@ class RowWriter:
 
     def _check_fits(self, rows: EncodedRows) -> None:
         most = self._settings.memtable_bytes
-        if len(rows.values) > 1 and len(rows.records) > most:
+        if rows.count > 1 and len(rows.records) > most:
             raise TooLargeError(
-                f"{len(rows.values)} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
+                f"{rows.count} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
                 "'memtable.size'); put fewer at a time"
             )
 
