@@ -213,4 +213,6 @@ class RowEncoder:
 
 
 def _no_keys(count: int) -> pa.Array:
-    return pa.Array.from_buffers(pa.large_binary(), count, [None, pa.py_buffer(bytes(8 * (count + 1))), pa.py_buffer(b"")])
+    return pa.Array.from_buffers(
+        pa.large_binary(), count, [None, pa.py_buffer(bytes(8 * (count + 1))), pa.py_buffer(b"")]
+    )

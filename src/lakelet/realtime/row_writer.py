@@ -115,13 +115,20 @@ class RowWriter:
             if self._log.write(replace(encoded, write_keys=tuple(keys)) if keys else encoded, encoder.schema):
                 return
 
-    def check_rows(self, data: Any) -> None:
-        """Check rows as `put_together` does, and put none."""
+    def check_rows(self, data: Any, schema: TableSchema) -> None:
+        """Check rows as `put_together` does if the table has this schema, and put none."""
         self._log.check_usable()
         encoder = self._encoder()
-        if self._few_rows(encoder, data) is None:
-            for piece in encoder.batches(data):
-                encoder.encode(piece)
+        if encoder.schema.fields != schema.fields:
+            check_supported(schema)
+            encoder = RowEncoder(self._home, schema, self._settings.memtable_bytes)
+        encoded = self._few_rows(encoder, data)
+        if encoded is None:
+            pieces = [encoder.encode(piece) for piece in encoder.batches(data)]
+            if not pieces:
+                return
+            encoded = encoded_together(pieces, schema.id)
+        self._check_fits(encoded)
 
     def find_keys(self, names: Sequence[bytes]) -> dict[bytes, WalKey]:
         """The writes of these names that were made within the last day."""

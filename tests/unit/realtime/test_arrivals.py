@@ -18,7 +18,9 @@ MANY = 2 * LEAST_BLOCK_ROWS
 
 def numbers(first: int, count: int) -> pa.Table:
     ids = range(first, first + count)
-    return pa.table({"id": ids, "v": [f"text {one}" if one % 3 else None for one in ids], "x": [one / 2 for one in ids]})
+    return pa.table(
+        {"id": ids, "v": [f"text {one}" if one % 3 else None for one in ids], "x": [one / 2 for one in ids]}
+    )
 
 
 def without_key(folder: Path, **options: Any) -> WrittenTable:
@@ -98,7 +100,7 @@ def test_a_memtable_counts_the_memory_of_columns_that_are_wider_than_their_value
 def test_small_batches_are_kept_as_values(tmp_path: Path) -> None:
     table = without_key(tmp_path).table
     encoder = RowEncoder(table.home, table.schema, 1 << 20)
-    few, many = (list(encoder.batches(numbers(0, count)))[0] for count in (LEAST_BLOCK_ROWS - 1, LEAST_BLOCK_ROWS))
+    few, many = (next(encoder.batches(numbers(0, count))) for count in (LEAST_BLOCK_ROWS - 1, LEAST_BLOCK_ROWS))
     assert (len(encoder.encode(few).values), encoder.encode(few).blocks) == (LEAST_BLOCK_ROWS - 1, ())
     assert (encoder.encode(many).values, encoder.encode(many).count) == ([], LEAST_BLOCK_ROWS)
     assert encoder.encode(many).records.startswith(encoder.encode(few).records)
