@@ -53,7 +53,7 @@ class EncodedRows:
     @property
     def count(self) -> int:
         """The number of rows."""
-        return len(self.values) + sum(block.rows.num_rows for block in self.blocks)
+        return len(self.values) + sum(len(block.rows) for block in self.blocks)
 
     @property
     def logged(self) -> bytes:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelet.realtime.arrivals import LEAST_BLOCK_ROWS, row_block
+from lakelet.realtime.arrivals import LEAST_BLOCK_ROWS, Arrivals, row_block
 from lakelet.realtime.memtable import decode_held, held_values
 from lakelet.realtime.row_encoder import RowEncoder
 from tests.unit.realtime import test_every_type as every
@@ -35,7 +35,9 @@ def test_every_value_of_a_batch_is_the_one_that_write_stores(tmp_path: Path, end
     written = without_key(tmp_path / "written", columns=every.COLUMNS)
     writer = written.writer()
     writer.put_together(every.ROWS * copies)
-    assert isinstance(writer._memtables.active.copy().parts[0], pa.RecordBatch)
+    held = writer._memtables.active.copy()
+    assert isinstance(held, Arrivals)
+    assert isinstance(held.parts[0], pa.RecordBatch)
     assert sorted_rows(writer.scan().to_arrow()) == plain.rows()
     if end == "flush":
         writer.close()

@@ -32,7 +32,7 @@ def grow_payload(
 ) -> bool:
     """Alter a table so that it holds values that did not fit its schema `seen`, as far as it can; whether its schema is another
     now. Another process may alter it at any time: values that did not fit an older schema are to be looked at again, and the
-    change is computed from the schema that is the newest when it is made. `check` is asked first, with the schema that is planned;
+    change is computed from the schema that is the newest when it is made. `check` is asked first, with the planned schema;
     what it raises leaves the table as it is."""
     newest = opened.schema
     if newest.id != seen.id:
