@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from lakelet.service.ingest.ingest import Ingest
+from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.server import serve
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.values import WriteResult
 
 
-async def _write_nothing(self: Ingest, table: str, records: Any, *_: object, **__: object) -> WriteResult:
+async def _write_nothing(self: Ingest, table: str, unit: WriteUnit) -> WriteResult:
     self.lane(table)
-    return WriteResult(len(records), 0)
+    return unit.result(0)
 
 
 def _tell(text: str) -> None:

@@ -25,7 +25,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import TableOptions
 from lakelet.read.evolve import evolve_batch
-from lakelet.realtime.memtable import Memtable, decode_values
+from lakelet.realtime.memtable import Memtable, decode_held
 from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
 from lakelet.table.write.after_write import AfterWrite
@@ -68,8 +68,8 @@ def flush_memtable(
 ) -> Snapshot | None:
     """Commit the rows of a memtable under the newest schema, unless they are committed already; the last snapshot of the commit,
     None where there are no rows."""
-    _, values = memtable.copy()
-    if not values:
+    held = memtable.copy()
+    if not held:
         return None
     if ahead is not None and not _is_written_ahead(memtable.schema):
         ahead.turn()
@@ -95,7 +95,7 @@ def flush_memtable(
         commit, done = TableCommit.of(home, user, memtable.sequence_number, schema).look_back()
         if done is not None:
             return AfterWrite(home, schema, commit).repeated(done)
-        rows, kinds = decode_values(values, memtable.schema)
+        rows, kinds = decode_held(held, memtable.schema)
         rows = rows if schema.id == memtable.schema.id else evolve_batch(rows, memtable.schema.fields, schema.fields)
         write = CommittedWrite(home, schema, commit, {}, table_uuid=uuid)
         if ahead is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,11 +28,11 @@ from lakelet.format.wal.wal_record import DELETE
 from lakelet.lsm.engine.merge_engine import FIRST_ROW
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.version_bytes import encode_version_bytes
-from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.options import FOLDING, MERGE_ENGINE, SEQUENCE_FIELD, TableOptions
+from lakelet.realtime.arrivals import Arrivals, RowBlock, memory_schema
 
 ENTRY_BYTES = 40
 # The sequence number and the timestamp; the type of the record is counted with the value.
@@ -39,6 +40,8 @@ METADATA_BYTES = 16
 # The objects that hold the name of a write.
 WRITE_KEY_BYTES = 250
 _WHERE = "a write-ahead log"
+# The rows of a memtable: its values, those of a table without a primary key in the order in which they came.
+HeldRows: TypeAlias = "Sequence[bytes] | Arrivals"
 
 
 class MemtableState(Enum):
@@ -65,7 +68,9 @@ class Memtable:
         # Whether a thread has taken it to flush it, until it is committed.
         self.is_taken = False
         self._newest: dict[bytes, bytes] = {}
-        self._arrivals: list[bytes] = []
+        # Values, or whole batches, in the order in which they came.
+        self._arrivals: list[list[bytes] | pa.RecordBatch] = []
+        self._arrived = 0
         self._keyed = bool(schema.primary_keys)
         self.folds = folds(schema)
         # In a folding table the versions of each key, in the order of their arrival.
@@ -80,19 +85,24 @@ class Memtable:
         self.write_keys: dict[bytes, WalKey] = {}
 
     def __len__(self) -> int:
-        return len(self._newest) if self._keyed and not self.folds else len(self._arrivals)
+        return len(self._newest) if self._keyed and not self.folds else self._arrived
+
+    def apply_block(self, block: RowBlock) -> None:
+        """Take a batch of rows as columns, for a table without a primary key."""
+        self._arrivals.append(block.rows)
+        self._arrived += block.rows.num_rows
+        self.memory_size += block.size_bytes + block.rows.num_rows * (ENTRY_BYTES + METADATA_BYTES)
 
     def apply(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Take rows, the later of two with one key last."""
         if not values:
             return
-        if not self._keyed:
-            self._arrivals.extend(values)
+        if not self._keyed or self.folds:
+            self._arrive(values)
             self.memory_size += _size(keys, values)
+        if not self._keyed:
             return
         if self.folds:
-            self._arrivals.extend(values)
-            self.memory_size += _size(keys, values)
             for key, value in zip(keys, values, strict=True):
                 self._versions.setdefault(key, []).append(value)
                 if value[0] == DELETE:
@@ -110,6 +120,12 @@ class Memtable:
         self.memory_size += _size(fresh.keys(), fresh.values())
         self.memory_size -= _size(replaced, list(map(self._newest.__getitem__, replaced)))
         self._newest.update(fresh)
+
+    def _arrive(self, values: Sequence[bytes]) -> None:
+        if not self._arrivals or isinstance(self._arrivals[-1], pa.RecordBatch):
+            self._arrivals.append([])
+        self._arrivals[-1].extend(values)
+        self._arrived += len(values)
 
     def _apply_in_sequence(self, keys: Sequence[bytes], values: Sequence[bytes], merge: MergeSpec) -> None:
         rows, _ = decode_values(values, self.schema)
@@ -144,11 +160,11 @@ class Memtable:
         value = self._newest.get(key)
         return [] if value is None else [value]
 
-    def copy(self) -> tuple[list[bytes], list[bytes]]:
-        """The keys and values at this moment; without keys where a key may have several values."""
+    def copy(self) -> HeldRows:
+        """The rows at this moment."""
         if not self._keyed or self.folds:
-            return [], list(self._arrivals)
-        return list(self._newest), list(self._newest.values())
+            return Arrivals(tuple(part if isinstance(part, pa.RecordBatch) else list(part) for part in self._arrivals))
+        return list(self._newest.values())
 
 
 def keeps_first(schema: TableSchema) -> bool:
@@ -166,8 +182,24 @@ def folds(schema: TableSchema) -> bool:
     return bool(schema.primary_keys) and TableOptions(schema.options).get(MERGE_ENGINE) in FOLDING
 
 
+def decode_held(held: HeldRows, schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:
+    """The rows of a memtable in the table's columns, and what each does; None where all are insertions."""
+    if not isinstance(held, Arrivals):
+        return decode_values(held, schema)
+    if len(held.parts) == 1 and not isinstance(held.parts[0], pa.RecordBatch):
+        return decode_values(held.parts[0], schema)
+    # Where rows are kept as columns there is no key, and nothing is deleted by the log.
+    parts = [part if isinstance(part, pa.RecordBatch) else decode_values(part, schema)[0] for part in held.parts]
+    return pa.concat_batches(parts), None
+
+
+def held_values(held: HeldRows, schema: TableSchema) -> Sequence[bytes]:
+    """The rows of a memtable as values."""
+    return held.values(schema) if isinstance(held, Arrivals) else held
+
+
 def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:
-    """The rows of a memtable's values in the table's columns, and what each does; None where all are insertions."""
+    """The rows of values in the table's columns, and what each does; None where all are insertions."""
     types = [field.type for field in schema.fields]
     wanted = stored_types(types)
     few = decode_few_rows([value[1:] for value in values[: MOST_ROWS + 1]], wanted, where=_WHERE)
@@ -176,8 +208,7 @@ def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.Reco
     else:
         kinds, rows = _split(pa.array(values, pa.large_binary()))
         columns = restored_columns(decode_rows(rows, wanted, where=_WHERE), types, where=_WHERE)
-    target = pa.schema([field.with_nullable(True) for field in arrow_schema(schema.fields)])
-    batch = pa.RecordBatch.from_arrays(columns, schema=target)
+    batch = pa.RecordBatch.from_arrays(columns, schema=memory_schema(schema))
     deletes = kinds == DELETE
     if not deletes.any():
         return batch, None

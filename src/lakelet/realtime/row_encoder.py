@@ -23,6 +23,8 @@ from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.options import WRITE_MISSING_COLUMNS
+from lakelet.realtime.arrivals import LEAST_BLOCK_ROWS, RowBlock, row_block
+from lakelet.realtime.memtable import Memtable
 from lakelet.realtime.plain_row import PlainRows
 from lakelet.sink.rows.batch_slices import pieces
 from lakelet.sink.rows.cast import RowCaster
@@ -38,23 +40,36 @@ _LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Rows for one memtable, and their records for its log; `write_keys` are the names of the writes that they come from."""
+    """Rows for one memtable, and their records for its log; `write_keys` are the names of the writes that they come from. In a
+    table without a primary key rows may be in `blocks` instead of `values`."""
 
     schema_id: int
     keys: list[bytes]
     values: list[bytes]
     records: bytes
     write_keys: tuple[WalKey, ...] = ()
+    blocks: tuple[RowBlock, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.values) + sum(len(block.rows) for block in self.blocks)
 
     @property
     def logged(self) -> bytes:
         """What the log gets: the records as one group, of which a replay takes all or none."""
-        return encode_group(self.records, len(self.values), self.write_keys)
+        return encode_group(self.records, self.count, self.write_keys)
 
     @property
     def deletes(self) -> bool:
         """Whether these are deletions, of which there are no others beside."""
         return bool(self.values) and self.values[0][0] == DELETE
+
+    def apply_to(self, memtable: Memtable) -> None:
+        """Put the rows into a memtable."""
+        for block in self.blocks:
+            memtable.apply_block(block)
+        memtable.apply(self.keys, self.values)
 
     def keys_are_apart(self, others: Sequence[bytes]) -> bool:
         """Whether none of some keys is among these."""
@@ -67,7 +82,8 @@ def encoded_together(parts: Sequence[EncodedRows], schema_id: int) -> EncodedRow
         return parts[0]
     keys = [key for part in parts for key in part.keys]
     values = [value for part in parts for value in part.values]
-    return EncodedRows(schema_id, keys, values, b"".join(part.records for part in parts))
+    blocks = tuple(block for part in parts for block in part.blocks)
+    return EncodedRows(schema_id, keys, values, b"".join(part.records for part in parts), blocks=blocks)
 
 
 class RowEncoder:
@@ -122,17 +138,28 @@ class RowEncoder:
         """The keys, values and records of rows in the table's columns."""
         if rows.num_rows <= MOST_ROWS:
             return self._encode_few(rows, record_type)
-        if self._key_types:
-            names = self.schema.primary_keys
-            keys = encode_key_bytes([rows.column(name) for name in names], self._key_types).cast(pa.large_binary())
-        else:
-            keys = pa.array([b""] * rows.num_rows, pa.large_binary())
-        encoded = self._encoded(rows).cast(pa.large_binary())
+        if not self._key_types:
+            return self._encode_arrivals(rows, record_type)
+        names = self.schema.primary_keys
+        keys = encode_key_bytes([rows.column(name) for name in names], self._key_types).cast(pa.large_binary())
+        encoded = self._encoded(rows)
         self._check_size(int(record_sizes(keys, encoded).max()))
         prefix = pa.scalar(bytes((record_type,)), pa.large_binary())
-        values = pc.binary_join_element_wise(prefix, encoded, pa.scalar(b"", pa.large_binary()))
+        values = pc.binary_join_element_wise(prefix, encoded.cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()))
         records = encode_records(record_type, keys, encoded)
         return EncodedRows(self.schema.id, keys.to_pylist(), values.to_pylist(), records)
+
+    def _encode_arrivals(self, rows: pa.RecordBatch, record_type: int) -> EncodedRows:
+        """The same without keys: what the log has is made of the rows, and the memtable gets them as they are."""
+        keys, encoded = _no_keys(rows.num_rows), self._encoded(rows)
+        self._check_size(int(record_sizes(keys, encoded).max()))
+        records = encode_records(record_type, keys, encoded)
+        if rows.num_rows < LEAST_BLOCK_ROWS or record_type != PUT:
+            prefix = bytes((record_type,))
+            values = [prefix + row for row in encoded.to_pylist()]
+            return EncodedRows(self.schema.id, [b""] * rows.num_rows, values, records)
+        block = row_block(rows, self.schema, encoded.nbytes + rows.num_rows)
+        return EncodedRows(self.schema.id, [], [], records, blocks=(block,))
 
     def _encode_few(self, rows: pa.RecordBatch, record_type: int) -> EncodedRows:
         """The same, row by row: for one row that takes a tenth of the time."""
@@ -183,3 +210,9 @@ class RowEncoder:
             for part in self._folders.partition_path(partition).split("/"):
                 if len(part.encode()) > _LONGEST_NAME:
                     raise InvalidError(f"partition {part[:40]!r}…: a folder's name has at most {_LONGEST_NAME} bytes")
+
+
+def _no_keys(count: int) -> pa.Array:
+    return pa.Array.from_buffers(
+        pa.large_binary(), count, [None, pa.py_buffer(bytes(8 * (count + 1))), pa.py_buffer(b"")]
+    )

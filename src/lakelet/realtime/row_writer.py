@@ -26,7 +26,7 @@ from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
 from lakelet.realtime.flush_worker import FlushWorker
-from lakelet.realtime.memtable import keeps_first
+from lakelet.realtime.memtable import held_values, keeps_first
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
@@ -115,13 +115,20 @@ class RowWriter:
             if self._log.write(replace(encoded, write_keys=tuple(keys)) if keys else encoded, encoder.schema):
                 return
 
-    def check_rows(self, data: Any) -> None:
-        """Check rows as `put_together` does, and put none."""
+    def check_rows(self, data: Any, schema: TableSchema) -> None:
+        """Check rows as `put_together` does if the table has this schema, and put none."""
         self._log.check_usable()
         encoder = self._encoder()
-        if self._few_rows(encoder, data) is None:
-            for piece in encoder.batches(data):
-                encoder.encode(piece)
+        if encoder.schema.fields != schema.fields:
+            check_supported(schema)
+            encoder = RowEncoder(self._home, schema, self._settings.memtable_bytes)
+        encoded = self._few_rows(encoder, data)
+        if encoded is None:
+            pieces = [encoder.encode(piece) for piece in encoder.batches(data)]
+            if not pieces:
+                return
+            encoded = encoded_together(pieces, schema.id)
+        self._check_fits(encoded)
 
     def find_keys(self, names: Sequence[bytes]) -> dict[bytes, WalKey]:
         """The writes of these names that were made within the last day."""
@@ -250,7 +257,7 @@ class RowWriter:
         check_condition(where)
         # Memory comes before the snapshot: what is flushed in between is in both, and found there.
         with self._memtables.changed:
-            held = [(memtable, memtable.copy()[1]) for memtable in self._memtables.all if len(memtable)]
+            held = [(memtable, memtable.copy()) for memtable in self._memtables.all if len(memtable)]
         snapshot = latest_snapshot(self._home)
         schema = self._newest_schema()
         keys = key_range(schema, start=start, end=end, prefix=prefix)
@@ -279,7 +286,7 @@ class RowWriter:
                     one.schema.id,
                     newest if one.flush_base is None else one.flush_base,
                     one.committed_in,
-                    one.copy()[1],
+                    held_values(one.copy(), one.schema),
                 )
                 for one in self._memtables.all
                 if len(one)
@@ -319,9 +326,9 @@ class RowWriter:
 
     def _check_fits(self, rows: EncodedRows) -> None:
         most = self._settings.memtable_bytes
-        if len(rows.values) > 1 and len(rows.records) > most:
+        if rows.count > 1 and len(rows.records) > most:
             raise TooLargeError(
-                f"{len(rows.values)} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
+                f"{rows.count} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
                 "'memtable.size'); put fewer at a time"
             )
 

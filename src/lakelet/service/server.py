@@ -10,6 +10,7 @@ A second signal stops the wait for requests; rows that were acknowledged are in 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -30,6 +31,7 @@ from lakelet.service.access.rate_limits import RateLimit, RateLimits
 from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.ingest.flush_callbacks import loaded_callbacks
 from lakelet.service.log_lines import log_as_json
+from lakelet.service.request_metrics import RequestMetrics
 from lakelet.service.rest.app import RestApp
 from lakelet.service.running_queries import RunningQueries
 from lakelet.service.server_tls import ServerTls
@@ -72,7 +74,8 @@ async def _serve(
     callbacks = loaded_callbacks(settings.callbacks)
     service = Service(lake, settings, open_backup=open_backup, callbacks=callbacks)
     queries = RunningQueries(service)
-    server = _RestServer(RestApp(service, access, queries), settings, tls)
+    metrics = RequestMetrics()
+    server = _RestServer(RestApp(service, access, queries, metrics), settings, tls)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
@@ -84,7 +87,8 @@ async def _serve(
         if member is None:
             await service.start()
         if settings.grpc_port is not None:
-            rpc = GrpcServer(service, access, tls, queries, None if member is None else member.access)
+            peers = None if member is None else member.access
+            rpc = GrpcServer(service, access, tls, queries, peers, metrics)
             port = await rpc.start(settings.host, settings.grpc_port)
             tell(f"gRPC on {_shown(settings.host)}:{port}")
             if member is not None:
@@ -98,6 +102,8 @@ async def _serve(
         if tls is None and not is_loopback(settings.host):
             _LOG.warning("no TLS: rows and API keys travel over the network as they are (tls_certificate, tls_key)")
         tell(f"REST on {'http' if tls is None else 'https'}://{_shown(settings.host)}:{settings.port}")
+        # What was loaded by now stays: nothing of it is garbage, and looking through it again would hold up requests.
+        gc.freeze()
         await server.serve(sockets=[listener])
     finally:
         if member is not None:

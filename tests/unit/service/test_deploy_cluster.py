@@ -12,7 +12,8 @@ import yaml
 
 from lakelet.cli import commands
 from lakelet.service.access.rate_limits import RateLimits
-from lakelet.service.rest.metrics import RequestMetrics, metrics_text
+from lakelet.service.request_metrics import RequestMetrics
+from lakelet.service.rest.metrics import metrics_text
 from lakelet.service.settings import ServiceSettings, load_settings
 from tests.tidy.sources import REPOSITORY
 from tests.unit.service.peers.nodes import cluster
@@ -122,7 +123,7 @@ def test_metrics_are_exported(tmp_path: Path) -> None:
             await one.create("users")
             await one.write("users", "a", n=1)
             requests = RequestMetrics()
-            requests.count("/v1/data", "POST", 200, 0.01)
+            requests.count("rest", "/v1/data", "POST", 200, 0.01)
             return await metrics_text(one.service, requests, RateLimits())
 
     known = metric_names(asyncio.run(exported()))

@@ -24,7 +24,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import Predicate, conjunction
 from lakelet.read.evolve import evolve_batch
-from lakelet.realtime.memtable import decode_values, folds, is_sequenced, keeps_first
+from lakelet.realtime.memtable import HeldRows, decode_held, folds, is_sequenced, keeps_first
 from lakelet.realtime.read.folded_memory import folded_rows
 from lakelet.realtime.read.key_order import merge_in_order
 from lakelet.realtime.read.sequenced_memory import MemoryPart, winning_parts
@@ -36,10 +36,10 @@ from lakelet.table.read.table_scan import TableScan
 
 @dataclass(frozen=True, slots=True)
 class MemtableRows:
-    """The values of a memtable when the scan was made."""
+    """The rows of a memtable when the scan was made."""
 
     schema: TableSchema
-    values: Sequence[bytes]
+    values: HeldRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class WriterScan:
     def _parts(self) -> list[MemoryPart]:
         """The rows of each memtable, with the numbers of their keys."""
         schema = self.scan.schema
-        decoded = [(part.schema, *decode_values(part.values, part.schema)) for part in self.memory]
+        decoded = [(part.schema, *decode_held(part.values, part.schema)) for part in self.memory]
         parts = [
             (rows if held.id == schema.id else evolve_batch(rows, held.fields, schema.fields), kinds)
             for held, rows, kinds in decoded
@@ -195,7 +195,7 @@ class WriterScan:
     ) -> tuple[pa.RecordBatch, Kinds | None, pa.Array | None]:
         """The rows of a memtable whose keys were not seen before, what they do, and all keys that were seen."""
         schema = self.scan.schema
-        rows, kinds = decode_values(part.values, part.schema)
+        rows, kinds = decode_held(part.values, part.schema)
         if part.schema.id != schema.id:
             rows = evolve_batch(rows, part.schema.fields, schema.fields)
         if not schema.primary_keys:

@@ -297,7 +297,7 @@ class LogWriter:
             return
         with self._memtables.changed:
             for one in rows:
-                self._memtables.active.apply(one.keys, one.values)
+                one.apply_to(self._memtables.active)
                 self._memtables.active.note(one.write_keys)
             for work in group:
                 work.finish()

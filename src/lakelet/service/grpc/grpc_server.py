@@ -18,9 +18,10 @@ from lakelet.protos.message_types import LAKELET, OLAP, PEER, message_class, ser
 from lakelet.service.access.access import Access
 from lakelet.service.grpc.lakelet_edge import LakeletEdge
 from lakelet.service.grpc.olap_edge import OlapEdge
-from lakelet.service.grpc.rpc_calls import Callers, streaming, unary
+from lakelet.service.grpc.rpc_calls import Around, Callers, streaming, unary
 from lakelet.service.peers.peer_access import PeerAccess
 from lakelet.service.peers.peer_edge import PeerEdge
+from lakelet.service.request_metrics import RequestMetrics
 from lakelet.service.running_queries import RunningQueries
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
@@ -51,8 +52,11 @@ class GrpcServer:
         tls: ServerTls | None = None,
         queries: RunningQueries | None = None,
         peer_access: PeerAccess | None = None,
+        metrics: RequestMetrics | None = None,
     ) -> None:
-        """With `peer_access` other nodes of the cluster are answered, too."""
+        """With `peer_access` other nodes of the cluster are answered, too; `queries` and `metrics` are shared with the other
+        edge."""
+        metrics = metrics or RequestMetrics()
         self._service = service
         self._tls = tls
         self._health = _Health(service)
@@ -72,7 +76,7 @@ class GrpcServer:
         if peer_access is not None:
             edges.append((PEER, PeerEdge(service), peer_access))
         for name, edge, known in edges:
-            handlers = dict(_handlers(name, edge, known))
+            handlers = dict(_handlers(name, edge, known, metrics))
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((OLAP, LAKELET, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
@@ -139,21 +143,22 @@ class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         return _STATUSES.SERVING if found.is_ready else _STATUSES.NOT_SERVING
 
 
-def _handlers(name: str, edge: Edge, access: Callers) -> Iterator[tuple[str, Any]]:
+def _handlers(name: str, edge: Edge, access: Callers, metrics: RequestMetrics) -> Iterator[tuple[str, Any]]:
     """A handler for each method of a service that the edge has."""
     for method in service_methods(name):
         found = getattr(edge, _WORD.sub("_", method.name).lower(), None)
         if found is None:
             # The client gets UNIMPLEMENTED.
             continue
+        around = Around(access, metrics, f"/{name}/{method.name}")
         codecs = {
             "request_deserializer": message_class(method.input_type.full_name).FromString,
             "response_serializer": message_class(method.output_type.full_name).SerializeToString,
         }
         if method.server_streaming:
-            yield method.name, grpc.unary_stream_rpc_method_handler(streaming(access, found), **codecs)
+            yield method.name, grpc.unary_stream_rpc_method_handler(streaming(around, found), **codecs)
         elif method.client_streaming:
-            yield method.name, grpc.stream_unary_rpc_method_handler(unary(access, found), **codecs)
+            yield method.name, grpc.stream_unary_rpc_method_handler(unary(around, found), **codecs)
         else:
-            handler = unary(access, found, is_open=method.name in edge.open_methods)
+            handler = unary(around, found, is_open=method.name in edge.open_methods)
             yield method.name, grpc.unary_unary_rpc_method_handler(handler, **codecs)

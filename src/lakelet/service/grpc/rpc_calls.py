@@ -24,6 +24,7 @@ from lakelet.service.access.audit_log import AuditedRequest, AuditLog
 from lakelet.service.access.caller import Caller
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.error_detail import error_detail
+from lakelet.service.request_metrics import DISCONNECTED, GRPC, RequestMetrics
 
 _LOG = logging.getLogger("lakelet.service.grpc")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -72,76 +73,102 @@ Unary = Callable[[Any, Call], Awaitable[Any]]
 Streaming = Callable[[Any, Call], AsyncIterator[Any]]
 
 
-def unary(access: Callers, method: Unary, *, is_open: bool = False) -> Callable[[Any, Any], Awaitable[Any]]:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is around the calls of one RPC: who may call it, what counts its calls, and its name there."""
+
+    access: Callers
+    metrics: RequestMetrics
+    route: str
+
+
+def unary(around: Around, method: Unary, *, is_open: bool = False) -> Callable[[Any, Any], Awaitable[Any]]:
     """The handler of an RPC with one answer; `is_open` where no key is needed."""
+    access = around.access
 
     async def handle(request: Any, context: Any) -> Any:
-        with _AuditedCall(access, context, method.__name__, request) as audited:
+        with _Answered(around, context, method.__name__, request) as answered:
             try:
-                caller = audited.caller = _caller(access, context, is_open=is_open)
+                caller = answered.caller = _caller(access, context, is_open=is_open)
                 if not is_open:
                     request = _admitted(access.limits, caller, request)
                 sent = _metadata(context)
-                call = Call(caller, audited.request_id, sent.get("idempotency-key"), sent.get(NODE))
+                call = Call(caller, answered.request_id, sent.get("idempotency-key"), sent.get(NODE))
                 answer = await method(request, call)
                 if call.trailing:
                     context.set_trailing_metadata(tuple(call.trailing))
                 return answer
             except asyncio.CancelledError:
-                audited.result = "cancelled"
+                answered.cancelled()
                 raise
             except Exception as error:
-                audited.result = codes_of(error).code
-                await _abort(context, error, audited.request_id)
+                answered.failed(error)
+                await _abort(context, error, answered.request_id)
 
     return handle
 
 
-def streaming(access: Callers, method: Streaming) -> Callable[[Any, Any], AsyncIterator[Any]]:
+def streaming(around: Around, method: Streaming) -> Callable[[Any, Any], AsyncIterator[Any]]:
     """The handler of an RPC with a stream of answers."""
+    access = around.access
 
     async def handle(request: Any, context: Any) -> AsyncIterator[Any]:
-        with _AuditedCall(access, context, method.__name__, request) as audited:
+        with _Answered(around, context, method.__name__, request) as answered:
             try:
-                caller = audited.caller = _caller(access, context, is_open=False)
+                caller = answered.caller = _caller(access, context, is_open=False)
                 request = _admitted(access.limits, caller, request)
-                call = Call(caller, audited.request_id, node=_metadata(context).get(NODE))
+                call = Call(caller, answered.request_id, node=_metadata(context).get(NODE))
                 async for answer in method(request, call):
                     yield answer
                 if call.trailing:
                     context.set_trailing_metadata(tuple(call.trailing))
             except (asyncio.CancelledError, GeneratorExit):
-                audited.result = "cancelled"
+                answered.cancelled()
                 raise
             except Exception as error:
-                audited.result = codes_of(error).code
-                await _abort(context, error, audited.request_id)
+                answered.failed(error)
+                await _abort(context, error, answered.request_id)
 
     return handle
 
 
-class _AuditedCall:
-    """A call until its end, when the audit log is told of it."""
+class _Answered:
+    """A call until its end, when it is counted, and the audit log is told of it."""
 
-    def __init__(self, access: Callers, context: Any, action: str, request: Any) -> None:
+    def __init__(self, around: Around, context: Any, action: str, request: Any) -> None:
         self.caller = _NOBODY
         self.request_id = _request_id(context)
         self.result = "ok"
-        self._audit = access.audit
+        self.status = 200
+        self._metrics = around.metrics
+        self._route = around.route
+        self._audit = around.access.audit
         self._action = action
         self._context = context
         self._request = request
-        self._started = 0.0 if self._audit is None else _CLOCK.monotonic()
+        self._started = _CLOCK.monotonic()
 
     def __enter__(self) -> Self:
+        self._metrics.running += 1
         return self
 
+    def cancelled(self) -> None:
+        """Note that the client went away."""
+        self.result, self.status = "cancelled", DISCONNECTED
+
+    def failed(self, error: Exception) -> None:
+        """Note an error, by the status that its kind has over HTTP."""
+        codes = codes_of(error)
+        self.result, self.status = codes.code, codes.http_status
+
     def __exit__(self, *_: object) -> None:
+        seconds = _CLOCK.monotonic() - self._started
+        self._metrics.running -= 1
+        self._metrics.count(GRPC, self._route, "POST", self.status, seconds)
         if self._audit is None:
             return
         table = getattr(self._request, "table", None) or getattr(self._request, "table_name", None)
         sql = getattr(self._request, "sql", None)
-        seconds = _CLOCK.monotonic() - self._started
         peer = self._context.peer()
         self._audit.request(
             AuditedRequest(self._action, self.caller, "grpc", peer, self.request_id, self.result, seconds, table, sql)

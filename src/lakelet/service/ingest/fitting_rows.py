@@ -29,6 +29,7 @@ _PLAIN: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.VARCHAR: pa.string(),
 }
+_NEWLINE, _BRACE = b"\n}"
 _RFC3339 = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 # The years 1 to 9999.
 _LEAST_US, _MOST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -58,12 +59,23 @@ def parsed_lines(body: bytes, schema: TableSchema) -> pa.Table | None:
     except pa.ArrowException:
         return None
     # Arrow takes several objects on a line, too.
-    if found.num_rows != sum(1 for line in body.split(b"\n") if line and not line.isspace()):
+    if found.num_rows != _count_lines(body):
         return None
     # An integer beyond 2^53 was rounded if it stands in a DOUBLE, and -0 is none there.
     if not all(_is_exact(chunk, doubles=True) for chunk in found.column(PAYLOAD).chunks):
         return None
     return found.set_column(1, TIMESTAMP, moments)
+
+
+def _count_lines(body: bytes) -> int:
+    """The lines that are not empty."""
+    letters = np.frombuffer(body, np.uint8)
+    ends = np.flatnonzero(letters == _NEWLINE)
+    if len(ends) and ends[0] > 0 and (letters[ends - 1] == _BRACE).all():
+        # None of them is empty but perhaps the last.
+        last = body[ends[-1] + 1 :]
+        return len(ends) + bool(last and not last.isspace())
+    return sum(1 for line in body.split(b"\n") if line and not line.isspace())
 
 
 def fitting_rows(rows: pa.Table, columns: RecordColumns) -> pa.Table | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,15 +24,23 @@ def payload_row(schema: TableSchema) -> Row | None:
     return found if isinstance(found, Row) else None
 
 
-def grow_payload(opened: OpenTable, misfits: Sequence[Misfit], seen: TableSchema) -> bool:
+def grow_payload(
+    opened: OpenTable,
+    misfits: Sequence[Misfit],
+    seen: TableSchema,
+    check: Callable[[TableSchema], object] = lambda _: None,
+) -> bool:
     """Alter a table so that it holds values that did not fit its schema `seen`, as far as it can; whether its schema is another
     now. Another process may alter it at any time: values that did not fit an older schema are to be looked at again, and the
-    change is computed from the schema that is the newest when it is made."""
+    change is computed from the schema that is the newest when it is made. `check` is asked first, with the planned schema;
+    what it raises leaves the table as it is."""
     newest = opened.schema
     if newest.id != seen.id:
         return True
-    if grown_schema(newest, misfits) is None:
+    planned = grown_schema(newest, misfits)
+    if planned is None:
         return False
+    check(planned)
     opened.table.alter(lambda schema: grown_schema(schema, misfits) or schema)
     return True
 

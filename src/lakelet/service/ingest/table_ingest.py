@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lakelet.format.wal.wal_group import WalKey
 from lakelet.model.schema import TableSchema
 from lakelet.options import MEMTABLE_SIZE, SEQUENCE_FIELD, TableOptions
 from lakelet.service.ingest.fitting_rows import fitting_rows
-from lakelet.service.ingest.payload_schema import Misfit, grow_payload
+from lakelet.service.ingest.payload_schema import Misfit, grow_payload, grown_schema
 from lakelet.service.ingest.record_columns import RecordColumns, with_rest
 from lakelet.service.ingest.request_keys import UnitKey
 from lakelet.service.ingest.write_unit import WriteUnit
@@ -65,7 +66,9 @@ class TableIngest:
                 if misfits and self.opened.is_attached:
                     raise InvalidError(f"record {misfits[0][0]}: {self._clash(misfits[0])}")
                 with _nothing_done():
-                    has_grown = bool(misfits) and grow_payload(self.opened, misfits, columns.schema)
+                    # What is refused makes the table grow by nothing.
+                    check = partial(self._check_planned, records)
+                    has_grown = bool(misfits) and grow_payload(self.opened, misfits, columns.schema, check)
                 if has_grown:
                     continue
                 counts = _by_unit(units, [place for place, _, _ in misfits])
@@ -78,26 +81,40 @@ class TableIngest:
         return {SEQUENCE: self._order.take()} if _is_stamped(schema) else {}
 
     def refusals(self, records: Sequence[Record]) -> dict[int, str]:
-        """The places of records that cannot be written even alone, and why; the columns grow for the others."""
+        """The places of records that cannot be written even alone, and why; nothing grows."""
         found: dict[int, str] = {}
         with self.turn:
+            columns = self._newest_columns()
             for place, record in enumerate(records):
                 try:
-                    self._check(record)
+                    columns = self._checked(record, columns)
                 except (InvalidError, TooLargeError) as error:
                     found[place] = str(error)
         return found
 
-    def _check(self, record: Record) -> None:
-        for _ in range(_MOST_LOOKS):
-            columns = self._newest_columns()
-            rows, misfits = columns.convert([record])
-            if misfits and self.opened.is_attached:
-                raise InvalidError(self._clash(misfits[0]))
-            if misfits and grow_payload(self.opened, misfits, columns.schema):
-                continue
-            self.opened.open_writer().check_rows(with_rest(rows, misfits) if misfits else rows)
-            return
+    def _checked(self, record: Record, columns: RecordColumns) -> RecordColumns:
+        """The columns as they will be once they have grown for a record; an error if it cannot be written to them."""
+        rows, misfits = columns.convert([record])
+        if misfits and self.opened.is_attached:
+            raise InvalidError(self._clash(misfits[0]))
+        planned = grown_schema(columns.schema, misfits) if misfits else None
+        if planned is not None:
+            return self._check_planned([record], planned)
+        self._check_rows(with_rest(rows, misfits) if misfits else rows, columns.schema)
+        return columns
+
+    def _check_planned(self, records: Sequence[Record], planned: TableSchema) -> RecordColumns:
+        """Check records against a schema that the table is about to have; its columns."""
+        columns = RecordColumns(planned)
+        rows, misfits = columns.convert(records)
+        self._check_rows(with_rest(rows, misfits) if misfits else rows, planned)
+        return columns
+
+    def _check_rows(self, rows: pa.Table | list[dict[str, Any]], schema: TableSchema) -> None:
+        _check_fits(rows, schema)
+        with _nothing_done():
+            writer = self.opened.open_writer()
+        writer.check_rows(self._stamped(rows) if _is_stamped(schema) else rows, schema)
 
     def _clash(self, misfit: Misfit) -> str:
         _, name, value = misfit
@@ -122,11 +139,7 @@ class TableIngest:
         rest_values: Sequence[int],
     ) -> None:
         """Write the rows of requests as one group, with the keys of those that have one."""
-        most = TableOptions(schema.options).get(MEMTABLE_SIZE)
-        if isinstance(rows, pa.Table) and rows.nbytes > most:
-            raise TooLargeError(
-                f"{rows.num_rows} records take {rows.nbytes} bytes, more than a memtable holds: {most} (option 'memtable.size')"
-            )
+        _check_fits(rows, schema)
         now_ms = self._clock.now_ms()
         keys = [
             unit.key.wal_key(unit.result(rest), now_ms)
@@ -143,6 +156,14 @@ class TableIngest:
         if isinstance(rows, list):
             return [{**row, SEQUENCE: first + place} for place, row in enumerate(rows)]
         return rows.append_column(SEQUENCE, pa.array(np.arange(first, first + len(rows), dtype=np.int64)))
+
+
+def _check_fits(rows: pa.Table | list[dict[str, Any]], schema: TableSchema) -> None:
+    most = TableOptions(schema.options).get(MEMTABLE_SIZE)
+    if isinstance(rows, pa.Table) and rows.nbytes > most:
+        raise TooLargeError(
+            f"{rows.num_rows} records take {rows.nbytes} bytes, more than a memtable holds: {most} (option 'memtable.size')"
+        )
 
 
 def _is_stamped(schema: TableSchema) -> bool:

@@ -21,9 +21,9 @@ from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.audit_log import AuditedRequest
 from lakelet.service.access.caller import Caller
+from lakelet.service.request_metrics import DISCONNECTED, REST, RequestMetrics
 from lakelet.service.rest.docs_page import DOCS_PATHS
 from lakelet.service.rest.ingest_endpoints import write_batch, write_one
-from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.problem import CONTENT_TYPE, Headers, plain_problem, problem_of
 from lakelet.service.rest.request_body import AUDITED_TABLE, DisconnectedError, Receive, Scope, Send, header
 from lakelet.service.rest.routes import routes
@@ -44,10 +44,17 @@ Endpoint = Callable[[Service, Scope, Receive, Caller], Awaitable[bytes]]
 class RestApp:
     """The ASGI application over a service."""
 
-    def __init__(self, service: Service, access: Access, queries: RunningQueries | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        access: Access,
+        queries: RunningQueries | None = None,
+        metrics: RequestMetrics | None = None,
+    ) -> None:
+        """`queries` and `metrics` are shared with the other edge."""
         self._service = service
         self._access = access
-        self.metrics = RequestMetrics()
+        self.metrics = metrics or RequestMetrics()
         self._endpoints: dict[tuple[str, str], Endpoint] = {
             ("POST", "/v1/data"): write_one,
             ("POST", "/v1/data/batch"): write_batch,
@@ -81,7 +88,7 @@ class RestApp:
                 scope["state"] = {"caller": caller, "request_id": request_id, "audited": {}}
                 await self._router(scope, receive, answer.send)
         except (DisconnectedError, GoneError):
-            answer.status, answer.result = 499, "disconnected"
+            answer.status, answer.result = DISCONNECTED, "disconnected"
         except Exception as error:
             await answer.problem(error)
         finally:
@@ -128,7 +135,7 @@ class RestApp:
     def _note(self, scope: Scope, method: str, answer: _Answer, seconds: float, *, is_row: bool) -> None:
         """Count a request and log it; rows that were written are not worth a line each."""
         route = scope["path"] if is_row else _route_of(scope)
-        self.metrics.count(route, method, answer.status, seconds)
+        self.metrics.count(REST, route, method, answer.status, seconds)
         level = logging.DEBUG if is_row and answer.status == 200 else logging.INFO
         if _LOG.isEnabledFor(level):
             _LOG.log(

@@ -1,48 +1,27 @@
-"""Metrics as Prometheus reads them: requests by path and status, rows, buffers, flushes, and the metadata cache."""
+"""Metrics as Prometheus reads them: requests by edge, path and status, rows, buffers, flushes, and the metadata cache."""
 
 from __future__ import annotations
-
-from bisect import bisect_left
-from collections import defaultdict
 
 from lakelet.errors import InvalidError
 from lakelet.lsm.changelog_producer import FULL_COMPACTION, LOOKUP, changelog_producer
 from lakelet.service.access.rate_limits import RateLimits
+from lakelet.service.request_metrics import BOUNDS, RequestMetrics
 from lakelet.service.service import Service
 from lakelet.service.values import ABSENT
 from lakelet.table.upkeep.changelog_lag import ChangelogLag
-
-_BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
-
-class RequestMetrics:
-    """Counts of requests by route, method and status, and their durations; used on the event loop alone."""
-
-    def __init__(self) -> None:
-        self.requests: dict[tuple[str, str, int], int] = defaultdict(int)
-        self.buckets: dict[str, list[int]] = {}
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.running = 0
-
-    def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
-        self.requests[route, method, status] += 1
-        buckets = self.buckets.get(route)
-        if buckets is None:
-            buckets = self.buckets[route] = [0] * (len(_BOUNDS) + 1)
-        buckets[bisect_left(_BOUNDS, seconds)] += 1
-        self.seconds[route] += seconds
 
 
 async def metrics_text(service: Service, requests: RequestMetrics, limits: RateLimits) -> str:
     """The text of /metrics."""
     page = _Page()
     page.head("lakelet_requests_total", "counter", "Requests that were answered.")
-    for (route, method, status), number in sorted(requests.requests.items()):
-        page.sample("lakelet_requests_total", number, route=route, method=method, status=str(status))
+    for (transport, route, method, status), number in sorted(requests.requests.items()):
+        page.sample(
+            "lakelet_requests_total", number, transport=transport, route=route, method=method, status=str(status)
+        )
     page.head("lakelet_request_seconds", "histogram", "Time from a request to its answer.")
-    for route, buckets in sorted(requests.buckets.items()):
-        _histogram(page, route, buckets, requests.seconds[route])
+    for (transport, route), buckets in sorted(requests.buckets.items()):
+        _histogram(page, buckets, requests.seconds[transport, route], transport=transport, route=route)
     page.value("lakelet_requests_running", "gauge", "Requests that are being answered.", requests.running)
     page.value(
         "lakelet_rate_limited_requests_total", "counter", "Requests beyond the limits of their caller.", limits.refused
@@ -107,14 +86,14 @@ async def _changelog_lags(page: _Page, service: Service) -> None:
         page.sample("lakelet_changelog_lag_seconds", age, table=name)
 
 
-def _histogram(page: _Page, route: str, buckets: list[int], seconds: float) -> None:
+def _histogram(page: _Page, buckets: list[int], seconds: float, **labels: str) -> None:
     total = 0
-    for bound, number in zip((*_BOUNDS, None), buckets, strict=True):
+    for bound, number in zip((*BOUNDS, None), buckets, strict=True):
         total += number
         name = "+Inf" if bound is None else f"{bound:g}"
-        page.sample("lakelet_request_seconds_bucket", total, route=route, le=name)
-    page.sample("lakelet_request_seconds_sum", seconds, route=route)
-    page.sample("lakelet_request_seconds_count", total, route=route)
+        page.sample("lakelet_request_seconds_bucket", total, **labels, le=name)
+    page.sample("lakelet_request_seconds_sum", seconds, **labels)
+    page.sample("lakelet_request_seconds_count", total, **labels)
 
 
 def _cache(page: _Page, service: Service) -> None:

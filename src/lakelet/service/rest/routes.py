@@ -16,9 +16,10 @@ from starlette.routing import Route
 from lakelet.errors import InvalidError
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
+from lakelet.service.request_metrics import RequestMetrics
 from lakelet.service.rest.bodies import AlterTableBody, BackupBody, ChangedConfigBody, CreateTableBody, QueryBody
 from lakelet.service.rest.docs_page import docs_routes
-from lakelet.service.rest.metrics import RequestMetrics, metrics_text
+from lakelet.service.rest.metrics import metrics_text
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.request_body import Receive, Scope, Send, decode_json, read_body
 from lakelet.service.running_queries import RunningQueries

@@ -19,6 +19,7 @@ from lakelet.service.access.access import Access, KnownKeys
 from lakelet.service.access.audit_log import AuditLog
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.grpc.grpc_server import GrpcServer
+from lakelet.service.request_metrics import RequestMetrics
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
 
@@ -78,6 +79,7 @@ async def running(
     limits: RateLimits | None = None,
     audit: AuditLog | None = None,
     backup: Path | None = None,
+    metrics: RequestMetrics | None = None,
     **further: Any,
 ) -> AsyncIterator[tuple[Service, Any]]:
     """A service that runs, and a channel to it."""
@@ -87,7 +89,7 @@ async def running(
     open_backup = None if backup is None else partial(connect, str(backup))
     service = Service(connect(settings.warehouse), settings, open_backup=open_backup)
     await service.start()
-    server = GrpcServer(service, Access(keys, limits, audit))
+    server = GrpcServer(service, Access(keys, limits, audit), metrics=metrics)
     port = await server.start("127.0.0.1", 0)
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -21,7 +21,10 @@ from hypothesis import strategies as st
 import lakelet.protos as package
 from lakelet.protos.message_types import LAKELET, OLAP
 from lakelet.service.access.caller import ANYBODY
+from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.grpc.struct_values import params_of, payload_of
+from lakelet.service.request_metrics import RequestMetrics
+from lakelet.service.rest.metrics import metrics_text
 from lakelet.service.service import Service
 from lakelet.service.values import CreateTableRequest
 from tests.unit.service.grpc.running_service import Compiled, compiled_client, running
@@ -284,3 +287,31 @@ def test_a_key_that_cannot_be_used_writes_nothing(
             assert (await _rows(compiled, channel, "SELECT id FROM users")).column("id").to_pylist() == ["a"]
 
     asyncio.run(run())
+
+
+def test_calls_are_counted_beside_requests_of_rest(compiled: Compiled, tmp_path: Path) -> None:
+    async def run() -> str:
+        metrics = RequestMetrics()
+        async with running(tmp_path, metrics=metrics) as (service, channel):
+            await _created(service)
+            for _ in range(2):
+                await compiled.call(channel, "WriteBatch")(_batch(compiled, "a", "b"))
+            with suppress(grpc.RpcError):
+                await compiled.call(channel, "WriteBatch")(_batch(compiled, ""))
+            assert (await _rows(compiled, channel, "SELECT id FROM users")).num_rows == 4
+            with suppress(grpc.RpcError):
+                await _rows(compiled, channel, "SELECT nothing FROM users")
+            assert metrics.running == 0
+            return await metrics_text(service, metrics, RateLimits())
+
+    lines = asyncio.run(run()).splitlines()
+    for method, status, number in (
+        ("WriteBatch", 200, 2),
+        ("WriteBatch", 400, 1),
+        ("QueryArrow", 200, 1),
+        ("QueryArrow", 400, 1),
+    ):
+        labels = f'transport="grpc",route="/{LAKELET}/{method}",method="POST",status="{status}"'
+        assert f"lakelet_requests_total{{{labels}}} {number}" in lines
+    labels = f'transport="grpc",route="/{LAKELET}/WriteBatch"'
+    assert f"lakelet_request_seconds_count{{{labels}}} 3" in lines

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import lakelet
-from lakelet.errors import OverloadedError
+from lakelet.errors import InvalidError, OverloadedError, TooLargeError
 from lakelet.service.ingest.payload_schema import grow_payload
 from lakelet.service.ingest.record_columns import RecordColumns
+from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.values import Record
 from tests.unit.service.served_lake import MORNING, ServedLake
@@ -262,3 +263,50 @@ def test_a_partial_batch_for_an_attached_table_reports_what_does_not_fit(tmp_pat
         assert answers[0]["refused"] == answers[-1]["refused"]
         served.flush("t")
         assert served.rows("SELECT id FROM own ORDER BY id") == [{"id": "k0"}, {"id": "k3"}]
+
+
+@pytest.mark.parametrize(
+    ("properties", "broken"),
+    [
+        # A value that fits no field and is no JSON, which is found when columns are made.
+        ({}, {"id": "b", "payload": {"age": "\ud800"}}),
+        # More than a memtable holds.
+        ({"memtable.size": "64 kb"}, {"id": "b", "payload": {"text": "x" * 100_000}}),
+        # A folder's name.
+        ({"partitioning": "id-day"}, {"id": "é" * 200, "payload": {"x": 1}}),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 300])
+def test_a_refused_batch_makes_the_table_grow_by_nothing(
+    tmp_path: Path, properties: dict[str, str], broken: dict[str, Any], count: int
+) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties=properties)
+        served.write("t", {"age": 1}, id="a")
+        table = served.service.tables.open("t").table
+        before = len(table.schemas())
+        fine = [Record(f"k{number}", 0, {f"new{number % 9}": number}) for number in range(count)]
+        records = [*fine, Record(broken["id"], 0, broken["payload"])]
+        with pytest.raises((InvalidError, TooLargeError)):
+            served.run(served.service.ingest.lane("t").submit(records))
+        assert len(table.schemas()) == before
+        # The table takes the rest as if nothing had been.
+        assert served.run(served.service.ingest.lane("t").submit(fine)) == 0
+        served.flush("t")
+        assert served.rows("SELECT count(*) AS n FROM t") == [{"n": 1 + count}]
+
+
+def test_a_partial_batch_grows_for_the_records_that_are_written(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties={"partitioning": "id-day"})
+        records = [
+            Record("a", 0, {"x": 1}),
+            Record("é" * 200, 0, {"wrong": 1}),
+            Record("b", 0, {"x": 1.5}),
+        ]
+        unit = WriteUnit(records, partial=True)
+        result = served.run(served.service.ingest.lane("t").submit_unit(unit))
+        assert (result.written, [one.place for one in result.refused]) == (2, [1])
+        served.flush("t")
+        assert [row["x"] for row in served.rows("SELECT payload.x AS x FROM t ORDER BY id")] == [1.0, 1.5]
+        assert "wrong" not in str(served.service.tables.open("t").schema.fields)

@@ -363,7 +363,7 @@ def test_metrics_are_the_text_that_prometheus_reads(tmp_path: Path) -> None:
         text = served.request("GET", "/metrics").text
         lines = text.splitlines()
         assert "lakelet_records_written_total 3" in lines
-        assert 'lakelet_requests_total{route="/v1/data",method="POST",status="200"} 3' in lines
+        assert 'lakelet_requests_total{transport="rest",route="/v1/data",method="POST",status="200"} 3' in lines
         assert 'lakelet_buffered_records{table="t"} 3' in lines
         assert "secret-id" not in text
         for line in lines:

@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from lakelet.service.access.access import Access
+from lakelet.service.request_metrics import RequestMetrics
 from lakelet.service.rest.docs_page import DOCS_PATHS
-from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.routes import routes
 from lakelet.service.running_queries import RunningQueries
