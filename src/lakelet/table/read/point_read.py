@@ -85,13 +85,14 @@ def one_key(key: Mapping[str, Any], schema: TableSchema) -> pa.Table:
 
 def _plain_key(key: Mapping[str, Any], schema: TableSchema) -> pa.Table | None:
     """A key whose values are whole numbers and text of the table's very types, as `key_table` would convert it; else None."""
-    if not schema.primary_keys or len(key) != len(schema.primary_keys):
-        return None
-    return _plain_columns([key], schema)
+    return _plain_columns([key], schema) if schema.primary_keys else None
 
 
 def _plain_columns(keys: Sequence[Mapping[str, Any]], schema: TableSchema) -> pa.Table | None:
-    """The same for many keys, whose other columns are ignored."""
+    """The same for many keys."""
+    # The long way tells other columns of the table, which are ignored, from those that it does not have.
+    if set(map(len, keys)) != {len(schema.primary_keys)}:
+        return None
     columns: list[pa.Array] = []
     for name in schema.primary_keys:
         data_type, values = schema.field(name).type, [key.get(name) for key in keys]

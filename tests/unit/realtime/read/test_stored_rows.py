@@ -125,6 +125,29 @@ def test_committed_rows_come_from_lookup_files(tmp_path: Path, monkeypatch: pyte
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"id": 1, "z": 2}, {"id": "x"}, {"id": None}, {"id": True}, {"id": 2**70}, {}, {"v": "x"}], ids=str
+)
+def test_what_is_no_key_is_refused_by_every_read(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """Also once lookup files serve the keys that are right."""
+    written = WrittenTable(tmp_path, options={"bucket": "1"})
+    table = written.table
+    table.write([row(number, "file") for number in range(KEYS)])
+    with table.writer(wal_folder=written.logs) as writer, table.lookup(folder=tmp_path / "lookup") as lookup:
+        for _ in range(3):
+            assert writer.get({"id": 1}) == lookup.get_many([{"id": 1}])[0] == row(1, "file")
+            assert writer.get_many([{"id": 1}]) == table.get_many([{"id": 1}]).to_pylist() == [row(1, "file")]
+            made()
+        for read in (writer.get, table.get, lookup.get):
+            with pytest.raises(lakelet.InvalidError):
+                read(wrong)
+        for read_many in (writer.get_many, table.get_many, lookup.get_many):
+            with pytest.raises(lakelet.InvalidError):
+                read_many([{"id": 1}, wrong])
+        assert writer.get({"id": 1, "v": "another"}) == row(1, "file")
+        assert writer.get_many([{"id": 1, "v": "another"}]) == [row(1, "file")]
+
+
 def test_an_alter_of_options_costs_no_conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of an older schema with the same columns are read as those of the newest one."""
     written = WrittenTable(tmp_path, options={"bucket": "1"})
