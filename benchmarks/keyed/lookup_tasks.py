@@ -66,11 +66,7 @@ def strict_get(folder: str, rows: int) -> dict[str, Any]:
     """Single keys by the table, which looks for a newer snapshot every time, by lookup files that earlier gets have had made."""
     os.environ["XDG_CACHE_HOME"] = folder
     table, keys = _table(folder, rows), [{"k": key} for key in _chosen(rows)[:2_000]]
-    for key in keys:
-        table.get(key)
-    for thread in threading.enumerate():
-        if thread.name == THREAD_NAME:
-            thread.join()
+    _served(table.get, keys)
     return _timed(table.get, keys)
 
 
@@ -85,6 +81,36 @@ def strict_many(folder: str, rows: int) -> dict[str, Any]:
     """A thousand keys at a time by the table."""
     table = _table(folder, rows)
     return _timed_many(lambda keys: table.get_many([{"k": key} for key in keys]), _chosen(rows))
+
+
+def writer_get(folder: str, rows: int) -> dict[str, Any]:
+    """Single committed keys by a row writer, which looks for a newer snapshot every time."""
+    with _writer(folder, rows) as writer:
+        keys = [{"k": key} for key in _chosen(rows)[:2_000]]
+        _served(writer.get, keys)
+        return _timed(writer.get, keys)
+
+
+def writer_absent(folder: str, rows: int) -> dict[str, Any]:
+    """Keys that are not there, by a row writer."""
+    with _writer(folder, rows) as writer:
+        _served(writer.get, [{"k": key} for key in _chosen(rows)[:2_000]])
+        return _timed(writer.get, [{"k": f"{key}x"} for key in _chosen(rows)[:2_000]])
+
+
+def writer_recent(folder: str, rows: int) -> dict[str, Any]:
+    """Single keys whose rows the writer has in memory."""
+    with _writer(folder, rows) as writer:
+        keys = _chosen(rows)[:2_000]
+        writer.put_many([{"k": key, "v": f"{number:010}{_VALUE}"} for number, key in enumerate(keys)])
+        return _timed(writer.get, [{"k": key} for key in keys])
+
+
+def writer_many(folder: str, rows: int) -> dict[str, Any]:
+    """A thousand committed keys at a time by a row writer."""
+    with _writer(folder, rows) as writer:
+        _served(writer.get, [{"k": key} for key in _chosen(rows)[:2_000]])
+        return _timed_many(lambda keys: writer.get_many([{"k": key} for key in keys]), _chosen(rows))
 
 
 def plyvel_get(folder: str, rows: int) -> dict[str, Any]:
@@ -127,6 +153,16 @@ def lmdb_absent(folder: str, rows: int) -> dict[str, Any]:
         return _timed(transaction.get, [f"{key}x".encode() for key in _chosen(rows)])
 
 
+def _served(get: Callable[[Any], object], keys: Sequence[Any]) -> None:
+    """Get until lookup files are there and loops are compiled."""
+    for _ in range(3):
+        for key in keys:
+            get(key)
+        for thread in threading.enumerate():
+            if thread.name == THREAD_NAME:
+                thread.join()
+
+
 def _timed(get: Callable[[Any], object], keys: Sequence[Any]) -> dict[str, Any]:
     for key in keys:
         get(key)
@@ -163,6 +199,11 @@ def _table(folder: str, rows: int) -> lakelet.Table:
     table = lake.create_table("bench.rows", _COLUMNS, primary_key=["k"], options={"bucket": "1"})
     table.write(pa.concat_tables(_batches(rows)))
     return table
+
+
+def _writer(folder: str, rows: int) -> Any:
+    os.environ["XDG_CACHE_HOME"] = folder
+    return _table(folder, rows).writer(wal_folder=Path(folder, "wal"))
 
 
 def _leveldb(folder: str, rows: int) -> Any:
@@ -216,6 +257,10 @@ if __name__ == "__main__":
         strict_get,
         strict_get_groups,
         strict_many,
+        writer_get,
+        writer_absent,
+        writer_recent,
+        writer_many,
         plyvel_get,
         plyvel_absent,
         plyvel_many,

@@ -1,5 +1,5 @@
 """Rows served by key: `table.lookup()` beside LevelDB (plyvel), RocksDB (rocksdict) and LMDB, as far as they are installed, and
-`table.get`.
+`table.get` and a row writer's reads.
 
 Keys of 16 bytes, values of 100; everything is warm. The others give bytes, Lakelet bytes, or a row as a dict of a dict with the
 key. LMDB reads mapped pages within one transaction, without a cache of its own.
@@ -23,6 +23,10 @@ _TASKS = (
     "strict_get",
     "strict_get_groups",
     "strict_many",
+    "writer_get",
+    "writer_absent",
+    "writer_recent",
+    "writer_many",
 )
 _PEERS = {
     "plyvel": ("plyvel_get", "plyvel_absent", "plyvel_many"),
@@ -39,12 +43,21 @@ def measure_lookup(scale: Scale) -> list[Result]:
         scale.rounds, *(Contender(name, lambda number, task=name: _run(scale, task, number)) for name in names)
     )
     get, strict, groups = found["lookup_get"], found["strict_get"], found["strict_get_groups"]
-    scanned = found["lookup_scan"]
+    scanned, absent = found["lookup_scan"], found["writer_absent"]
     rate = scanned["rows"] / scanned["seconds"]
     results = [
         under("get of a handle", get, _micros(get), 50, f"{_micros(get):.0f} µs", "µs"),
         under("strict get of a table", strict, _micros(strict), 150, f"{_micros(strict):.0f} µs", "µs"),
         under("strict get without lookup files", groups, _micros(groups), 500, f"{_micros(groups):.0f} µs", "µs"),
+        under(
+            "get of a row writer",
+            found["writer_get"],
+            _micros(found["writer_get"]),
+            150,
+            _shown(found["writer_get"]),
+            "µs",
+        ),
+        under("absent key of a row writer", absent, _micros(absent), 150, _shown(absent), "µs"),
         beside("get of a thousand keys by a handle, by the table", found["lookup_many"], found["strict_many"]),
         Result("rows of all keys by a handle", scanned, {}, rate, f"{rate:,.0f} rows/s", "", None),
     ]
@@ -55,6 +68,8 @@ def measure_lookup(scale: Scale) -> list[Result]:
             faster("absent keys, LevelDB", found["lookup_absent"], found["plyvel_absent"], 1.0),
             faster("bytes of absent keys, LevelDB", found["lookup_bytes_absent"], found["plyvel_absent"], 1.0),
             faster("a thousand keys at once, LevelDB one by one", found["lookup_many"], found["plyvel_many"], 1.5),
+            faster("single keys of a writer's memory, LevelDB", found["writer_recent"], found["plyvel_get"], 0.5),
+            faster("a thousand keys at once by a writer, LevelDB", found["writer_many"], found["plyvel_many"], 1.5),
         ]
     for peer, shown, task in (("rocksdict", "RocksDB", "rocksdb"), ("lmdb", "LMDB", "lmdb")):
         if peer in peers:
@@ -67,6 +82,10 @@ def measure_lookup(scale: Scale) -> list[Result]:
 
 def _micros(found: dict[str, float]) -> float:
     return found["seconds"] / found["keys"] * 1e6
+
+
+def _shown(found: dict[str, float]) -> str:
+    return f"{_micros(found):.0f} µs"
 
 
 def _run(scale: Scale, task: str, number: int) -> dict[str, float]:

@@ -153,6 +153,16 @@ class Memtable:
             return versions[-1] if versions else None
         return self._newest.get(key)
 
+    @property
+    def depends_on_others(self) -> bool:
+        """Whether the row of a key depends on what older memtables and the snapshot hold of it."""
+        return self.keeps_first or self.is_sequenced or self.folds
+
+    def holds_any(self, keys: Sequence[bytes]) -> bool:
+        """Whether there is a value of one of the keys."""
+        held = self._versions.keys() if self.folds else self._newest.keys()
+        return bool(held) and not held.isdisjoint(keys)
+
     def versions(self, key: bytes) -> list[bytes]:
         """All values of a key that are kept, oldest first."""
         if self.folds:

@@ -7,12 +7,13 @@ every error.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row import decode_row, encode_row
-from lakelet.lsm.plain_key import INTEGER_BYTES, PlainKey, plain_key
+from lakelet.lsm.plain_key import INTEGER_BYTES, PlainKey, plain_key, plain_keys
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import MAX_LENGTH, Atomic, DataType, Kind
 
@@ -30,6 +31,8 @@ class PlainRows:
         self._types = [field.type for field in schema.fields]
         self._fits = fits
         self._key = list(zip(schema.primary_keys, key_parts, strict=True))
+        # One call for all keys, where they have one column.
+        self._encode_many = plain_keys(schema.field(schema.primary_keys[0]).type) if len(self._key) == 1 else None
 
     @staticmethod
     def of(schema: TableSchema) -> PlainRows | None:
@@ -67,6 +70,22 @@ class PlainRows:
             return self._key_bytes(key)
         except KeyError:
             return None
+
+    def encode_keys(self, keys: object) -> list[bytes] | None:
+        """The bytes of the primary keys in a list of dicts; None where one is not plain or not whole."""
+        if not self._key or type(keys) is not list or set(map(type, keys)) != {dict}:
+            return None
+        if self._encode_many is None:
+            encoded = [self.encode_key(key) for key in keys]
+            return None if None in encoded else [one for one in encoded if one is not None]
+        name = self._key[0][0]
+        if set(map(len, keys)) != {1}:
+            return None
+        joined = self._encode_many([key.get(name) for key in keys])
+        if joined is None:
+            return None
+        data, at = joined
+        return [data[begin:end] for begin, end in itertools.pairwise(at.tolist())]
 
     def decode(self, row: bytes) -> dict[str, Any]:
         """The values of a row by column."""

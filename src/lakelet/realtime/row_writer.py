@@ -29,6 +29,7 @@ from lakelet.realtime.flush_worker import FlushWorker
 from lakelet.realtime.memtable import held_values, keeps_first
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
+from lakelet.realtime.plain_row import PlainRows
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
@@ -73,6 +74,7 @@ class RowWriter:
         self._memtables = memtables
         self._schemas = SchemaWatch(home)
         self._last_encoder: RowEncoder | None = None
+        self._last_plain: tuple[TableSchema, PlainRows | None] | None = None
         self._last_nested: tuple[RowEncoder, NestedRows | None] | None = None
         self._closed = False
         self._lookup = PointLookup(home, user, memtables)
@@ -217,10 +219,11 @@ class RowWriter:
         self._log.check_usable()
         schema = self._newest_schema()
         names = chosen_columns(columns, schema)
-        known = self._last_encoder
-        plain = known.plain if known is not None and known.schema.id == schema.id else None
+        plain = self._plain_rows(schema)
         encoded = plain.encode_key(key) if plain is not None and isinstance(key, Mapping) else None
         recent = None if encoded is None else self._lookup.find_recent(encoded, schema)
+        if recent == b"":
+            return self._lookup.stored_row(key, schema, columns)
         if plain is not None and recent is not None:
             row = None if recent[0] == DELETE else plain.decode(recent[1:])
             return row if row is None or columns is None else {name: row[name] for name in names}
@@ -234,6 +237,10 @@ class RowWriter:
         schema = self._newest_schema()
         names = chosen_columns(columns, schema)
         _check_keyed(schema, "get_many")
+        plain = self._plain_rows(schema)
+        stored = None if plain is None else self._lookup.stored_rows(keys, plain, schema, columns)
+        if stored is not None:
+            return stored
         wanted = key_table(keys, schema)
         return self._lookup.find(wanted, schema).in_places(wanted.num_rows, names)
 
@@ -323,6 +330,13 @@ class RowWriter:
         made = RowEncoder(self._home, schema, self._settings.memtable_bytes)
         self._last_encoder = made
         return made
+
+    def _plain_rows(self, schema: TableSchema) -> PlainRows | None:
+        """What encodes plain rows of a schema."""
+        known = self._last_plain
+        if known is None or known[0] is not schema:
+            known = self._last_plain = (schema, PlainRows.of(schema))
+        return known[1]
 
     def _check_fits(self, rows: EncodedRows) -> None:
         most = self._settings.memtable_bytes

@@ -38,7 +38,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.merge.merge_reader import BUDGET_BYTES, MergeReader
+from lakelet.read.merge.merge_reader import MergeReader
 from lakelet.scan.tree import hides_level0
 from lakelet.sink.write.changelog_files import changelog_spec
 from lakelet.sink.write.one_commit import OneCommit
@@ -46,6 +46,8 @@ from lakelet.sink.write.row_groups import ahead, row_groups
 from lakelet.sink.write.settings import SinkSettings
 from lakelet.storage.home import TableHome
 
+# What is merged at once: as fast as four times as much, and row writers compact beside the memtables that they hold.
+_BUDGET_BYTES = 64 << 20
 # A file of at least this share of the target size is not worth rewriting only to make it larger.
 _LARGE_SHARE = 0.7
 
@@ -59,7 +61,7 @@ class KeyedRewriter:
         schema: TableSchema,
         schema_of: Callable[[int], TableSchema],
         *,
-        budget_bytes: int = BUDGET_BYTES,
+        budget_bytes: int = _BUDGET_BYTES,
     ) -> None:
         self._home = home
         self._schema = schema

@@ -50,6 +50,7 @@ class FileColumns:
     _layouts: dict[tuple[int, int], tuple[Sequence[Field], tuple[Field, ...], pa.Schema | None]] = field(
         default_factory=dict
     )
+    _current: dict[int, bool] = field(default_factory=dict)
 
     def stored(self, schema_id: int, fields: Sequence[Field]) -> tuple[Field, ...]:
         """Columns of the table as a schema version has them, without those it lacks."""
@@ -57,8 +58,13 @@ class FileColumns:
         return tuple(stored[field.id] for field in fields if field.id in stored)
 
     def is_current(self, lookup: LookupFile) -> bool:
-        """Whether a file was written under the schema that is read in, so that its columns need no conversion."""
-        return self.schema_of(lookup.file.data.schema_id) is self.spec.schema
+        """Whether a file has the very columns of the schema that is read in, so that none needs a conversion. It may be one of an
+        older version: an ALTER of options changes no column."""
+        number = lookup.file.data.schema_id
+        found = self._current.get(number)
+        if found is None:
+            found = self._current[number] = self.schema_of(number).fields == self.spec.schema.fields
+        return found
 
     def taken(self, lookup: LookupFile, group: int, rows: pa.Array, fields: Sequence[Field]) -> list[pa.Array]:
         """Rows of columns as a file has them."""

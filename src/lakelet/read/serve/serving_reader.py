@@ -180,7 +180,7 @@ class ServingReader(PointReader):
         is_lone = len(bucket.files) == 1 and bucket.files[0].file.vector is None
         deltas = not is_lone or any(is_delta(field.type) for field in self._fields if field.name not in known)
         for lookup in bucket.files:
-            if not self._is_current(lookup):
+            if not self._columns.is_current(lookup):
                 return None
             cells = self._files.use(lookup, partial(OpenLookup.find_kept, keys=data, key_at=at, deltas=deltas))
             if cells is None:
@@ -229,14 +229,12 @@ class ServingReader(PointReader):
         bucket = self._bucket(split)
         lows, highs = self._ends(bucket)
         files = [
-            ServedFile(self._files, lookup, low, high, is_current=self._is_current(lookup), wanted=self._stored_at)
+            ServedFile(
+                self._files, lookup, low, high, is_current=self._columns.is_current(lookup), wanted=self._stored_at
+            )
             for lookup, low, high in zip(bucket.files, lows, highs, strict=True)
         ]
         return self._served.setdefault(id(split), ServedBucket(split, files, self._is_gone))
-
-    def _is_current(self, lookup: LookupFile) -> bool:
-        """Whether a file was written under the schema that is read in, so that its columns need no conversion."""
-        return self._schema_of(lookup.file.data.schema_id) is self._lookup.schema
 
     def _ends(self, bucket: BucketFiles) -> list[list[bytes]]:
         ends = []

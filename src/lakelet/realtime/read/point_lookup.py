@@ -8,7 +8,7 @@ a key in all memtables and in the snapshot are compared (`sequenced_memory`), an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +26,11 @@ from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
 from lakelet.realtime.memtable import Memtable, decode_values, folds, is_sequenced, keeps_first
 from lakelet.realtime.memtables import Memtables, SeenKeys
+from lakelet.realtime.plain_row import PlainRows
 from lakelet.realtime.read.folded_memory import folded_rows
 from lakelet.realtime.read.sequenced_memory import MemoryPart, winning_parts
 from lakelet.storage.home import TableHome
-from lakelet.table.read.point_read import find_rows
+from lakelet.table.read.kept_lookup import find_kept_list, find_kept_row, find_kept_rows
 
 Hit = tuple[Memtable, bytes]
 
@@ -83,15 +84,37 @@ class PointLookup:
         return FoundRows(self._newest_rows(keys, schema, hits), seen)
 
     def find_recent(self, key: bytes, schema: TableSchema) -> bytes | None:
-        """The value of a key that is surely the newest row, and of that schema: one in memory whose flush has not begun; None
-        where the long way decides."""
+        """The value of a key that is surely the newest row, and of that schema: one in memory whose flush has not begun; `b""`
+        where memory holds nothing of the key, so that the newest snapshot decides; None where the long way does."""
         with self.memtables.changed:
-            hit = self.memtables.find(key)
-        if hit is None or hit[0].schema.id != schema.id or hit[0].flush_base is not None:
-            return None
-        if hit[0].keeps_first or hit[0].is_sequenced or hit[0].folds:
-            return None
-        return hit[1]
+            for memtable in reversed(self.memtables.all):
+                if memtable.schema.id != schema.id:
+                    return None
+                value = memtable.get(key)
+                if value is not None:
+                    is_settled = memtable.flush_base is None and not memtable.depends_on_others
+                    return value if is_settled else None
+        return b""
+
+    def stored_row(
+        self, key: Mapping[str, Any], schema: TableSchema, columns: Sequence[str] | None
+    ) -> dict[str, Any] | None:
+        """The newest snapshot's row of a key of which memory holds nothing."""
+        return find_kept_row(self.home, schema, latest_snapshot(self.home), key, columns)
+
+    def stored_rows(
+        self, keys: Any, plain: PlainRows, schema: TableSchema, columns: Sequence[str] | None
+    ) -> list[dict[str, Any] | None] | None:
+        """The newest snapshot's rows of keys in a list of dicts, of none of which memory holds anything; None where the long way
+        decides."""
+        if any(len(one) for one in self.memtables.all):
+            encoded = plain.encode_keys(keys)
+            if encoded is None:
+                return None
+            with self.memtables.changed:
+                if any(one.schema.id != schema.id or one.holds_any(encoded) for one in self.memtables.all):
+                    return None
+        return find_kept_list(self.home, schema, latest_snapshot(self.home), keys, columns)
 
     def _newest_rows(
         self, keys: pa.Table, schema: TableSchema, hits: Sequence[Hit | None]
@@ -109,7 +132,7 @@ class PointLookup:
         rest = np.array([place for place in range(len(hits)) if place not in recent], np.int64)
         parts = _decoded(recent, schema)
         if len(rest):
-            rows, places = find_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
+            rows, places = find_kept_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
             parts += _parts(rows, rest[places])
         return tuple(parts)
 
@@ -154,13 +177,13 @@ class PointLookup:
         rest = np.array([place for place in range(keys.num_rows) if place not in taken], np.int64)
         if not len(rest):
             return []
-        rows, places = find_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
+        rows, places = find_kept_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
         return _parts(rows, rest[places])
 
     def _first_rows(
         self, keys: pa.Table, schema: TableSchema, hits: Sequence[Hit | None]
     ) -> tuple[tuple[Sequence[int], pa.RecordBatch], ...]:
-        rows, places = find_rows(self.home, schema, latest_snapshot(self.home), keys, schema.names)
+        rows, places = find_kept_rows(self.home, schema, latest_snapshot(self.home), keys, schema.names)
         stored = set(places.tolist())
         recent = {place: hit for place, hit in enumerate(hits) if hit is not None and place not in stored}
         return (*_parts(rows, places), *_decoded(recent, schema))

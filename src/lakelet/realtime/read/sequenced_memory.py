@@ -24,7 +24,7 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
 from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
-from lakelet.table.read.point_read import find_rows
+from lakelet.table.read.kept_lookup import find_kept_rows
 
 Places = NDArray[np.int64]
 
@@ -86,7 +86,7 @@ def _stored(
     """Columns of the snapshot's records of all keys in the parts, and the numbers of these keys."""
     keys = pa.Table.from_batches([part.rows.select(list(schema.primary_keys)) for part in parts])
     places, firsts = np.unique(np.concatenate([part.places for part in parts]), return_index=True)
-    rows, at = find_rows(home, schema, snapshot, keys.take(pa.array(firsts)), names, retracts=True)
+    rows, at = find_kept_rows(home, schema, snapshot, keys.take(pa.array(firsts)), names, retracts=True)
     return rows, places[at]
 
 

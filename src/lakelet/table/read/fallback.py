@@ -36,8 +36,8 @@ from lakelet.model.types import with_nullable
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.scan.plan import Plan
 from lakelet.storage.home import TableHome
-from lakelet.table.read.kept_lookup import keep_lookup, kept_lookup
-from lakelet.table.read.point_read import chosen_columns, find_rows, get_row, get_rows, key_table
+from lakelet.table.read.kept_lookup import find_kept_row, find_kept_rows, kept_lookup
+from lakelet.table.read.point_read import chosen_columns, find_rows, get_row, key_table
 from lakelet.table.usable import check_usable
 
 
@@ -101,9 +101,7 @@ def get_newest_row(home: TableHome, key: Mapping[str, Any], columns: Sequence[st
     check_usable(schema)
     other = fallback_of(home, schema, snapshot, newest=True)
     if other is None:
-        if snapshot is not None and schema.primary_keys and home.metadata is not None:
-            keep_lookup(home, schema, snapshot)
-        return get_row(home, schema, snapshot, key, columns)
+        return find_kept_row(home, schema, snapshot, key, columns)
     wanted, names = key_table([dict(key)], schema), chosen_columns(columns, schema)
     found = _rows_of_both(home, schema, snapshot, other, wanted, names).to_pylist()
     return found[0] if found else None
@@ -114,9 +112,9 @@ def get_newest_rows(home: TableHome, keys: Any, columns: Sequence[str] | None) -
     snapshot, schema = metadata(home).newest(home)
     check_usable(schema)
     other = fallback_of(home, schema, snapshot, newest=True)
-    if other is None:
-        return get_rows(home, schema, snapshot, keys, columns)
     wanted, names = key_table(keys, schema), chosen_columns(columns, schema)
+    if other is None:
+        return find_kept_rows(home, schema, snapshot, wanted, names)[0]
     return _rows_of_both(home, schema, snapshot, other, wanted, names)
 
 

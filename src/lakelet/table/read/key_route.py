@@ -100,7 +100,7 @@ class KeyRoute:
         column; None where they have to go the long way."""
         if type(keys) is not list or self.single is None or self.every is None or len(self.every) != 1:
             return None
-        if self.encode_many is None or set(map(type, keys)) != {dict}:
+        if self.encode_many is None or set(map(type, keys)) != {dict} or set(map(len, keys)) != {1}:
             return None
         name = self.single[0]
         try:

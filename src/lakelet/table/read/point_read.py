@@ -85,18 +85,25 @@ def one_key(key: Mapping[str, Any], schema: TableSchema) -> pa.Table:
 
 def _plain_key(key: Mapping[str, Any], schema: TableSchema) -> pa.Table | None:
     """A key whose values are whole numbers and text of the table's very types, as `key_table` would convert it; else None."""
-    if not schema.primary_keys or len(key) != len(schema.primary_keys):
+    return _plain_columns([key], schema) if schema.primary_keys else None
+
+
+def _plain_columns(keys: Sequence[Mapping[str, Any]], schema: TableSchema) -> pa.Table | None:
+    """The same for many keys."""
+    # The long way tells other columns of the table, which are ignored, from those that it does not have.
+    if set(map(len, keys)) != {len(schema.primary_keys)}:
         return None
     columns: list[pa.Array] = []
     for name in schema.primary_keys:
-        data_type, value = schema.field(name).type, key.get(name)
+        data_type, values = schema.field(name).type, [key.get(name) for key in keys]
         if not isinstance(data_type, Atomic):
             return None
-        is_text = data_type.kind in STRINGS and data_type.precision == MAX_LENGTH and type(value) is str
-        if not is_text and not (data_type.kind in INTEGERS and type(value) is int):
+        types = set(map(type, values))
+        is_text = data_type.kind in STRINGS and data_type.precision == MAX_LENGTH and types == {str}
+        if not is_text and not (data_type.kind in INTEGERS and types == {int}):
             return None
         try:
-            columns.append(pa.array([value], to_arrow(data_type)))
+            columns.append(pa.array(values, to_arrow(data_type)))
         except (pa.ArrowException, OverflowError, ValueError):
             # The long way says what is wrong with it.
             return None
@@ -107,6 +114,10 @@ def key_table(keys: Any, schema: TableSchema) -> pa.Table:
     """The primary keys of any supported input, in the table's types; other columns are ignored."""
     if not schema.primary_keys:
         raise InvalidError("the table has no primary key, so that no row has a key to be found by")
+    if type(keys) is list and set(map(type, keys)) == {dict}:
+        plain = _plain_columns(keys, schema)
+        if plain is not None:
+            return plain
     fields = [schema.field(name) for name in schema.primary_keys]
     caster = RowCaster(fields)
     arrow = arrow_schema(schema.fields)
