@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -64,12 +65,22 @@ def _read(path: Path) -> str:
         return ""
 
 
-def tree_bytes() -> int:
+@dataclass(frozen=True)
+class TreeBytes:
+    """The memory that a process tree has resident: its Python processes, and its JVM."""
+
+    python: int
+    jvm: int
+
+
+def tree_bytes() -> TreeBytes:
     """The memory that this process and everything that it started have resident now."""
-    total = 0
+    python = jvm = 0
     for pid in _family(_stats()):
-        line = next(
-            (line for line in _read(Path(f"/proc/{pid}/status")).splitlines() if line.startswith("VmRSS:")), None
-        )
-        total += int(line.split()[1]) * 1024 if line else 0
-    return total
+        lines = _read(Path(f"/proc/{pid}/status")).splitlines()
+        size = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:")), 0)
+        if _read(Path("/proc", str(pid), "comm")).strip() == "java":
+            jvm += size
+        else:
+            python += size
+    return TreeBytes(python, jvm)

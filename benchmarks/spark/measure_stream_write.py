@@ -53,10 +53,13 @@ def _beside_parquet(name: str, ours: Measured, peer: Measured) -> Result:
 
 def _sustained(name: str, found: Measured) -> Result:
     rate = found["rows_per_second"]
-    mib = [found[key] / (1 << 20) for key in ("first_memory_bytes", "last_memory_bytes")]
+    kinds = ("first_python_bytes", "last_python_bytes", "first_jvm_bytes", "last_jvm_bytes")
+    python, last_python, jvm, last_jvm = (found[kind] / (1 << 20) for kind in kinds)
+    heaps = ", ".join(f"{heap / (1 << 20):.0f}" for heap in found["live_heap_bytes"])
     text = (
         f"{rate:,.0f} rows/s for {found['seconds']:.0f} s; body {found['first_body_seconds']:.2f} s at first and "
-        f"{found['last_body_seconds']:.2f} s at last, memory {mib[0]:.0f} and {mib[1]:.0f} MiB, {found['files']} files"
+        f"{found['last_body_seconds']:.2f} s at last, {found['files']} files; MiB: Python {python:.0f} and {last_python:.0f}, "
+        f"JVM {jvm:.0f} and {last_jvm:.0f}, its heap after collections in each quarter {heaps}"
     )
     title = f"sustained stream into a {name} table, compaction in the background"
     if name != "append":

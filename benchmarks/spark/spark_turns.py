@@ -82,6 +82,13 @@ def _summary(runs: list[tuple[float, float]]) -> dict[str, Any]:
     }
 
 
+def live_heap_bytes(spark: SparkSession) -> int:
+    """What is in the JVM's heap right after a collection."""
+    java: Any = spark._jvm
+    java.System.gc()
+    return int(java.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())
+
+
 def consume(frame: DataFrame) -> None:
     """Makes Spark compute every row and discard it."""
     frame.write.format("noop").mode("overwrite").save()

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 import lakelet
 import lakelet.spark as ls
 from benchmarks.contender import serve
-from benchmarks.process_tree import tree_bytes
-from benchmarks.spark.spark_turns import session, write_parquet
+from benchmarks.process_tree import TreeBytes, tree_bytes
+from benchmarks.spark.spark_turns import live_heap_bytes, session, write_parquet
 from lakelet.spark.stream.write import query as sink
 
 COLUMNS = [("id", "BIGINT NOT NULL"), ("ts", "TIMESTAMP(6)"), ("amount", "DOUBLE"), ("note", "STRING")]
@@ -27,6 +27,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "dynamic": {"primary_key": ["id"], "options": {"bucket": "-1"}},
 }
 _WARM_UP = 5
+# The parts of a run after which the heap is looked at.
+_HEAP_PARTS = (0.25, 0.25, 0.25, 0.25)
 
 
 def triggers(folder: str, rows: int, batches: int) -> dict[str, Any]:
@@ -40,12 +42,13 @@ def triggers(folder: str, rows: int, batches: int) -> dict[str, Any]:
 def sustained(folder: str, name: str, rows: int, seconds: float, keys: int) -> dict[str, Any]:
     """A stream of batches without a pause for some time: rows a second, times and memory at the beginning and at the end.
 
-    With `keys` the ids repeat from that number on.
+    With `keys` the ids repeat from that number on. What the JVM has resident grows until its heap is as large as it may be; what
+    a collection leaves in it tells whether something is kept.
     """
     with session(folder) as spark:
         _make(folder, name)
         bodies: list[float] = []
-        memory: list[int] = []
+        memory: list[TreeBytes] = []
         stream = _rate(spark, rows, keys)
 
         def body(batch: DataFrame, batch_id: int) -> None:
@@ -56,7 +59,10 @@ def sustained(folder: str, name: str, rows: int, seconds: float, keys: int) -> d
 
         query = stream.writeStream.foreachBatch(body).option("checkpointLocation", f"{folder}/cp-{name}").start()
         begin = time.perf_counter()
-        query.awaitTermination(seconds)
+        heaps = []
+        for part in _HEAP_PARTS:
+            query.awaitTermination(seconds * part)  # type: ignore[arg-type]
+            heaps.append(live_heap_bytes(spark))
         took = time.perf_counter() - begin
         progress = [one.durationMs["triggerExecution"] / 1000 for one in query.recentProgress if one.numInputRows]
         query.stop()
@@ -69,8 +75,11 @@ def sustained(folder: str, name: str, rows: int, seconds: float, keys: int) -> d
             "first_body_seconds": median(bodies[fifth : 2 * fifth]),
             "last_body_seconds": median(bodies[-fifth:]),
             "trigger_seconds": median(progress),
-            "first_memory_bytes": median(memory[fifth : 2 * fifth]),
-            "last_memory_bytes": median(memory[-fifth:]),
+            "first_python_bytes": median(one.python for one in memory[fifth : 2 * fifth]),
+            "last_python_bytes": median(one.python for one in memory[-fifth:]),
+            "first_jvm_bytes": median(one.jvm for one in memory[fifth : 2 * fifth]),
+            "last_jvm_bytes": median(one.jvm for one in memory[-fifth:]),
+            "live_heap_bytes": heaps,
             "compactions_failed": len(ls.compaction_failures()),
             "files": len(list(Path(folder, "shop.db", name).rglob("data-*"))),
         }

@@ -84,7 +84,11 @@ def dry_run(
     remote: RemoteOption = None,
     conf: ConfOption = None,
 ) -> None:
-    """Check names, types, columns and options of a pipeline; nothing is written, only files without a schema are read."""
+    """Check names, types, columns and options of a pipeline; nothing is written.
+
+    Sources are asked for their columns: files without a schema are read for them, a database is connected to. Code that is
+    named, a pipeline in Python or steps of --code, is run for the frames that it makes.
+    """
     from lakelet.cli.pipeline.run_command import PipelineCall, dry_run_command  # noqa: PLC0415
 
     dry_run_command(

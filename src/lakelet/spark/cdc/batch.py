@@ -95,7 +95,7 @@ class PlannedBatch:
     """A batch whose tables hold its columns: the rows of each, and the events that can go to none. `settled` are the tables
     that have it already."""
 
-    events: DataFrame
+    events: KeptEvents
     found: Discovery
     targets: tuple[BatchTarget, ...]
     settled: tuple[str, ...]
@@ -155,14 +155,13 @@ def planned_batch(
     have the batch of this identity. Unless `whole`, the bytes of events that can be read are left out, which its quarantine may
     ask for."""
     with kept_events(frame, settings, Chosen(only, aside), whole=whole) as (kept, found):
-        events = kept.all
         refused: list[DataFrame] = []
         if found.poison:
-            refused.append(events.filter("reason IS NOT NULL").withColumn("target", _text(None)))
+            refused.append(kept.refused.withColumn("target", _text(None)))
         targets: list[BatchTarget] = []
         settled: list[str] = []
         try:
-            for name, routed in _routed(events, found, settings, refused).items():
+            for name, routed in _routed(kept, found, settings, refused).items():
                 due, groups = (kept, routed) if only is None else _recorded(kept, name, routed)
                 if not groups:
                     continue
@@ -172,19 +171,19 @@ def planned_batch(
                 try:
                     targets.append(_target(frame, due, name, groups, settings, check))
                 except NoKeyError as error:
-                    refused += [_refused(group, events, str(error), name) for group in groups]
+                    refused += [_refused(group, kept, str(error), name) for group in groups]
             if settings.truncate != "apply":
-                refused += [_truncates(target, events) for target in targets if _has_truncate(target)]
+                refused += [_truncates(target, kept) for target in targets if _has_truncate(target)]
             if len(refused) > bool(found.poison) and not whole:
                 raise _BytesError
-            yield PlannedBatch(events, found, tuple(targets), tuple(settled), tuple(refused), whole)
+            yield PlannedBatch(kept, found, tuple(targets), tuple(settled), tuple(refused), whole)
         finally:
             for target in targets:
                 target.forget()
 
 
 def _routed(
-    events: DataFrame, found: Discovery, settings: CdcSettings, refused: list[DataFrame]
+    events: KeptEvents, found: Discovery, settings: CdcSettings, refused: list[DataFrame]
 ) -> dict[str, list[EventGroup]]:
     routed: dict[str, list[EventGroup]] = {}
     for group in found.groups:
@@ -212,16 +211,16 @@ def _recorded(kept: KeptEvents, name: str, groups: Sequence[EventGroup]) -> tupl
     ]
 
 
-def _refused(group: EventGroup, events: DataFrame, reason: str, target: str | None) -> DataFrame:
+def _refused(group: EventGroup, events: KeptEvents, reason: str, target: str | None) -> DataFrame:
     """All events of a group, with a reason."""
-    return group.events(events).withColumn("reason", F.lit(reason)).withColumn("target", _text(target))
+    return group.events(events.all).withColumn("reason", F.lit(reason)).withColumn("target", _text(target))
 
 
 def _has_truncate(target: BatchTarget) -> bool:
     return any(group.truncates for group in target.groups)
 
 
-def _truncates(target: BatchTarget, events: DataFrame) -> DataFrame:
+def _truncates(target: BatchTarget, events: KeptEvents) -> DataFrame:
     reason = "a truncate, which is applied with truncate='apply' only"
     chosen = [_refused(group, events, reason, target.name) for group in target.groups]
     return reduce(DataFrame.unionByName, chosen).filter(F.col("operation") == "t")
@@ -286,7 +285,7 @@ def write_targets(
     batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None
 ) -> dict[str, Snapshot | None]:
     """Writes the newest row of each key, a commit for each table; those that have the batch only finish what follows it."""
-    made = {name: upsert_rows(batch.events, name, settings, identity, kinds=None) for name in batch.settled}
+    made = {name: upsert_rows(batch.events.all, name, settings, identity, kinds=None) for name in batch.settled}
     for target in batch.targets:
         if settings.truncate == "apply" and _has_truncate(target):
             made[target.name] = _replace(batch, target, settings, identity)
@@ -301,7 +300,7 @@ def _replace(
 ) -> Snapshot | None:
     """Empties a table as its last truncate did, and writes the rows that came after it."""
     conditions = " OR ".join(f"({group.condition})" for group in target.groups)
-    truncates = batch.events.filter(f"({conditions}) AND operation = 't'")
+    truncates = batch.events.all.filter(f"({conditions}) AND operation = 't'")
     last = truncates.select(order(target.order, F.lit("+U")).alias("emptied")).agg(F.max("emptied").alias("emptied"))
     later = target.good.crossJoin(F.broadcast(last)).filter(F.col(PLACE) > F.col("emptied")).drop("emptied")
     folded = newest(later, target.schema, target.columns)

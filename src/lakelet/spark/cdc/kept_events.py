@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,7 +21,13 @@ from lakelet.spark.cdc.envelope.event_columns import HASH, lean_columns, origin_
 from lakelet.spark.cdc.quarantine import EVENT_KEY
 from lakelet.spark.cdc.rows.kept_rows import forget_rows, keep_rows
 from lakelet.spark.cdc.rows.typed_rows import EVENT
-from lakelet.spark.cdc.scan.scanned_events import can_scan, scanned_events, scanned_groups, unsure_frame
+from lakelet.spark.cdc.scan.scanned_events import (
+    can_scan,
+    scanned_events,
+    scanned_groups,
+    sure_events,
+    unsure_frame,
+)
 from lakelet.spark.cdc.settings import CdcSettings
 
 # Where an event of a quarantine was to go.
@@ -53,23 +59,31 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class KeptEvents:
-    """Events that were `scanned`, and those that were `parsed` by expressions; either may be missing, not both."""
+    """Events that were `scanned`, in packs, and those that were `parsed` by expressions; either may be missing, not both."""
 
     scanned: DataFrame | None
     parsed: DataFrame | None
     # The groups that either has.
     scanned_hashes: frozenset[int] = frozenset()
     parsed_hashes: frozenset[int] = frozenset()
+    # The scanned events as rows, kept on the executors once they are asked for: few batches do.
+    spread: list[DataFrame] = field(default_factory=list)
 
     @property
     def all(self) -> DataFrame:
-        """All events, without their rows and layouts."""
+        """All events that have something to do or are poison, without their rows and layouts."""
         if self.scanned is None:
             return self._parsed
+        if not self.spread:
+            self.spread.append(keep_rows(sure_events(self.scanned)))
         nothing = F.lit(None).cast("string")
-        sure = self.scanned.filter("NOT unsure").withColumn("origin", nothing).withColumn("reason", nothing)
-        sure = sure.select(*_SHARED, "reason")
+        sure = self.spread[0].withColumn("origin", nothing).withColumn("reason", nothing).select(*_SHARED, "reason")
         return sure if self.parsed is None else sure.unionByName(self.parsed.select(*_SHARED, "reason"))
+
+    @property
+    def refused(self) -> DataFrame:
+        """The events that are poison, which only expressions tell."""
+        return self._parsed.filter("reason IS NOT NULL").select(*_SHARED, "reason")
 
     @property
     def _parsed(self) -> DataFrame:
@@ -83,6 +97,7 @@ def kept_events(
 ) -> Iterator[tuple[KeptEvents, Discovery]]:
     """The events of a frame and what they are; unless `whole`, without the bytes of those that can be read."""
     kept: list[DataFrame] = []
+    spread: list[DataFrame] = []
 
     def parse(given: DataFrame, *, exact: bool) -> tuple[DataFrame, Discovery]:
         events = chosen.of(settings.events(given, exact=exact))
@@ -105,12 +120,12 @@ def kept_events(
         groups = scanned_groups(scanned)
         found = told(groups, settings)
         if not groups.unsure:
-            yield KeptEvents(scanned, None, _hashes(found)), found
+            yield KeptEvents(scanned, None, _hashes(found), spread=spread), found
             return
         left, others = parsed(unsure_frame(scanned))
-        yield KeptEvents(scanned, left, _hashes(found), _hashes(others)), together(found, others)
+        yield KeptEvents(scanned, left, _hashes(found), _hashes(others), spread), together(found, others)
     finally:
-        for one in kept:
+        for one in (*kept, *spread):
             forget_rows(one)
 
 

@@ -15,7 +15,11 @@ from pyspark.sql import DataFrame
 from lakelet.spark.session import is_connect
 from lakelet.spark.session import settings as session_settings
 
-_PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
+_PLANNING = {
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Rows may be packs of many events (`event_packs`), of which ten thousand, as many as a batch for Python has, are gigabytes.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 24),
+}
 
 
 def keep_rows(frame: DataFrame) -> DataFrame:

@@ -50,8 +50,7 @@ def table_rows(
     plain = [group for group in groups if events.scanned_hashes & set(group.hashes)]
     others = [group for group in groups if events.parsed_hashes & set(group.hashes)]
     if events.scanned is not None and plain:
-        sure = events.scanned.filter("NOT unsure")
-        read = [scanned_rows(group.events(sure), shape, group, columns, memory) for group in plain]
+        read = [scanned_rows(events.scanned, shape, group, columns, memory) for group in plain]
         scanned = keep_rows(reduce(DataFrame.union, read))
         lines = scanned.filter("unsure").select(HASH).distinct().collect()
         unsure = {int(line[HASH]) for line in lines}

@@ -1,4 +1,4 @@
-"""Events by the compiled scanner, in one Python task for each partition: a few columns instead of the plan of an envelope."""
+"""Events by the compiled scanner, in one Python task for each partition: packs of events instead of the plan of an envelope."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,13 +17,22 @@ from lakelet.format.compiled.compile_cache import has_numba
 from lakelet.spark.cdc.batch_memory import BatchMemory
 from lakelet.spark.cdc.envelope.event_columns import ARRIVAL, arrived
 from lakelet.spark.cdc.scan.event_batch import event_batches
+from lakelet.spark.cdc.scan.event_packs import (
+    GIVEN,
+    IDLE,
+    LEFT,
+    PACK,
+    PACK_COLUMNS,
+    TOLD,
+    packed_events,
+    unpacked_events,
+)
 from lakelet.spark.workers import prepare_workers
 
-_GIVEN = ("raw", "message_key", "topic", "partition", "offset", "kafka_timestamp")
-_COLUMNS = (
+_EVENT_COLUMNS = (
     "raw binary, message_key binary, topic string, `partition` int, `offset` bigint, kafka_timestamp timestamp, "
-    "unsure boolean, row_index int, operation string, group_hash bigint, told string, image binary, old binary, "
-    "op_millis bigint, position string"
+    "row_index int, operation string, group_hash bigint, image binary, old binary, op_millis bigint, position string, "
+    "arrival bigint"
 )
 
 
@@ -60,39 +70,49 @@ def can_scan(spark: SparkSession, memory: BatchMemory) -> bool:
 
 
 def scanned_events(frame: DataFrame, format: str, *, whole: bool) -> DataFrame:
-    """The events of a frame in the columns of `event_batch`; unless `whole`, without the bytes of those that were read."""
+    """The events of a frame in packs (`event_packs`); unless `whole`, without the bytes of those that were read."""
 
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return event_batches(batches, format, whole=whole)
+        context = TaskContext.get()
+        return packed_events(event_batches(batches, format, whole=whole), context.partitionId() if context else 0)
 
-    given = frame.select(*arrived(frame.schema)).select(*_GIVEN)
-    return given.mapInArrow(scan, _COLUMNS).withColumn("arrival", F.monotonically_increasing_id())
+    given = frame.select(*arrived(frame.schema)).select(*GIVEN.names)
+    return given.mapInArrow(scan, PACK_COLUMNS)
 
 
 def scanned_groups(events: DataFrame) -> ScannedGroups:
     """The groups of `scanned_events`: one job, a line for each."""
-    # By keys alone: the least of texts would have to sort all events.
-    keys = events.select("group_hash", "unsure", F.col("operation").isNull().alias("idle"), "told")
     told, counts = dict[int, str](), Counter[int]()
-    others = Counter[str]()
-    for line in keys.groupBy(*keys.columns).count().collect():
-        if line["unsure"] or line["idle"]:
-            others["unsure" if line["unsure"] else "idle"] += line["count"]
-            continue
-        number = int(line["group_hash"])
-        counts[number] += line["count"]
-        if line["told"] is not None and told.setdefault(number, line["told"]) != line["told"]:
+    states = Counter[int]()
+    for line in events.groupBy("state", "group_hash", "told").agg(F.sum("count").alias("rows")).collect():
+        number = line["group_hash"]
+        if line["state"] == PACK:
+            counts[number] += line["rows"]
+        elif line["state"] != TOLD:
+            states[line["state"]] += line["rows"]
+        elif told.setdefault(number, line["told"]) != line["told"]:
             raise InternalError(f"two layouts have one hash, {number}: {told[number]}, {line['told']}")
     groups = []
     for number, count in counts.items():
         database, schema, table, layout, key_names = json.loads(told[number])
         groups.append(ToldGroup(number, (database, schema, table), layout, key_names, count))
-    return ScannedGroups(tuple(groups), others["idle"], others["unsure"])
+    return ScannedGroups(tuple(groups), states[IDLE], states[LEFT])
+
+
+def packs_of(events: DataFrame, hashes: Iterable[int]) -> DataFrame:
+    """The packs of some groups."""
+    chosen = ", ".join(f"{one}L" for one in hashes)
+    return events.filter(f"state = {PACK} AND group_hash IN ({chosen})").select("events")
+
+
+def sure_events(events: DataFrame) -> DataFrame:
+    """The events in packs, a row for each; to be kept with PACKED_INPUT."""
+    return events.filter(f"state = {PACK}").select("events").mapInArrow(unpacked_events, _EVENT_COLUMNS)
 
 
 def unsure_frame(events: DataFrame) -> DataFrame:
     """The events that the scanner left, as the frame that they were in."""
-    return events.filter("unsure").select(
+    return events.filter(f"state = {LEFT}").select(
         F.col("raw").alias("value"),
         F.col("message_key").alias("key"),
         "topic",
