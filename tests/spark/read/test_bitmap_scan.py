@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.clientserver import ClientServerConnection
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -61,6 +62,40 @@ def test_superseded_and_deleted_rows(
             assert_reads_like_scan(spark, str(tmp_path), table, **arguments)
         for version in (1, 2):
             assert_reads_like_scan(spark, str(tmp_path), table, version=version)
+
+
+def test_frames_of_few_calls(spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call into the JVM costs as much as reading a hundred rows: one frame for files with hidden rows and few without, whose
+    columns are one text each. Names that Spark has for other things, and its row-based reader, are no matter."""
+    columns = [
+        ("id", "BIGINT"),
+        ("_metadata", "INT"),
+        ("row_index", "FLOAT"),
+        *((f"c {n}", "DOUBLE") for n in range(9)),
+    ]
+    table = _keyed(lake, columns, ["id"], options={"bucket": "1"})
+    for first, last in ((0, 300), (250, 340)):
+        numbers = pa.array(range(first, last), pa.int64())
+        values = [numbers.cast(pa.int32()), *[numbers.cast(pa.float32())], *[numbers.cast(pa.float64())] * 9]
+        table.write(pa.table([numbers, *values], names=[name for name, _ in columns]))
+    frame = assert_reads_like_scan(spark, str(tmp_path), table)
+    plan = plan_text(frame)
+    assert "Union" not in plan
+    assert plan.count("FileScan") == 1
+    assert_reads_like_scan(spark, str(tmp_path), table, columns=["_metadata"], where="row_index > 299")
+    with settings(spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
+        assert_reads_like_scan(spark, str(tmp_path), table)
+    calls = 0
+    send = ClientServerConnection.send_command
+
+    def counted(connection: ClientServerConnection, command: str) -> Any:
+        nonlocal calls
+        calls += 1
+        return send(connection, command)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", counted)
+    read(spark, tmp_path, "d.k")
+    assert calls < 160
 
 
 _KEYS: dict[str, tuple[list[tuple[str, str]], Callable[[int], tuple[Any, ...]]]] = {

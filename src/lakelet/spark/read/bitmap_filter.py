@@ -22,15 +22,21 @@ from pyspark.sql import types as T
 
 from lakelet.model.split import Split
 from lakelet.spark.read.merge_scan import balanced_parts, packed, task_frame, unpacked
-from lakelet.spark.read.row_bitmaps import RowBitmaps, Words
+from lakelet.spark.read.row_bitmaps import WORD_BITS, RowBitmaps, Words, no_bits
 from lakelet.spark.session import default_parallelism
 from lakelet.table.read.table_scan import TableScan
 
 SIZE, BITS = "__lakelet_size", "__lakelet_bits"
-RESERVED = frozenset({SIZE, BITS, "_tmp_metadata_row_index"})
-_WORD_SHIFT, _BIT_MASK = 6, 63
+# The name under which Spark's Parquet reader fills in the place of each row in its file. Asked for as a column it costs nothing
+# else; as a field of `_metadata` it is put into a struct for every row, and taken out again.
+ROW_INDEX = "_tmp_metadata_row_index"
+RESERVED = frozenset({SIZE, BITS, ROW_INDEX})
+_WORD_SHIFT, _BIT_MASK = 6, WORD_BITS - 1
 _SCHEMA = T.StructType([T.StructField(SIZE, T.LongType()), T.StructField(BITS, T.ArrayType(T.LongType(), False))])
 _CHANGED = "a data file of the table is not the one that its manifest describes: its size or its number of rows differs"
+_WORD = f"get({BITS}, CAST(shiftright({ROW_INDEX}, {_WORD_SHIFT}) AS INT))"
+_BIT = f"shiftright({_WORD}, CAST({ROW_INDEX} & {_BIT_MASK} AS INT)) & 1"
+_IS_VISIBLE = f"coalesce({_BIT} = 0, CAST(raise_error('{_CHANGED}') AS BOOLEAN))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class BitmapTasks:
             found = bitmaps.find(split)
             for path, file in zip(split.paths, split.files, strict=True):
                 words = found.get(path)
-                yield from _table({file.size: _visible(file.row_count) if words is None else words}).to_batches()
+                yield from _table({file.size: no_bits(file.row_count) if words is None else words}).to_batches()
 
 
 def local_bitmaps(spark: SparkSession, words: Mapping[int, Words]) -> DataFrame:
@@ -62,17 +68,9 @@ def task_bitmaps(spark: SparkSession, scan: TableScan, splits: Sequence[Split], 
 
 
 def without_hidden(frame: DataFrame, bitmaps: DataFrame) -> DataFrame:
-    """The rows of a Parquet frame whose bit is not set. Columns of the bitmaps are added."""
-    place = frame.metadataColumn("_metadata")
-    index = place.getField("row_index")
-    joined = frame.join(F.broadcast(bitmaps), place.getField("file_size") == bitmaps[SIZE], "left_outer")
-    word = F.get(bitmaps[BITS], F.shiftright(index, _WORD_SHIFT).cast("int"))
-    bit = F.call_function("getbit", word, index.bitwiseAND(F.lit(_BIT_MASK)).cast("int"))
-    return joined.where(F.coalesce(bit.cast("int"), F.raise_error(F.lit(_CHANGED)).cast("int")) == 0)
-
-
-def _visible(rows: int) -> Words:
-    return np.zeros(-(-rows // (_BIT_MASK + 1)), np.int64)
+    """The rows of a Parquet frame with a row index whose bit is not set. Columns of the bitmaps are added."""
+    size = frame.metadataColumn("_metadata").getField("file_size")
+    return frame.join(F.broadcast(bitmaps), size == bitmaps[SIZE], "left_outer").where(_IS_VISIBLE)
 
 
 def _table(words: Mapping[int, Words]) -> pa.Table:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from lakelet.model.split import Split
 from lakelet.read.split_files import SplitFile, files_of
-from lakelet.spark.read.row_bitmaps import RowBitmaps, Words, count_bits
+from lakelet.spark.read.row_bitmaps import RowBitmaps, Words, count_bits, no_bits
 
 # Decoded on the driver in about the time that a Python job takes to start.
 _DRIVER_BYTES = 96 << 20
@@ -26,6 +26,8 @@ _MOST_BITMAP_BYTES = 256 << 20
 _MOST_SUPERSEDED = 0.66
 # A frame and a join for each of the files of one size.
 _MOST_LAYERS = 4
+# Testing a bit of each of as many rows costs less than a frame more: its plan is analysed, united and compiled on the driver.
+_JOINED_ROWS = 1 << 19
 _THREADS = 4
 
 
@@ -66,6 +68,20 @@ def choose(bitmaps: RowBitmaps, splits: Sequence[Split]) -> Chosen:
     else:
         _by_tasks(costs, chosen)
     return chosen
+
+
+def join_small(native: dict[int, list[SplitFile]], marked: Sequence[MarkedFiles]) -> None:
+    """Move files of few rows that are read whole, by their schema, to marked files of that schema."""
+    for layer in marked:
+        if layer.splits:
+            continue
+        for schema_id in {file.data.schema_id for file in layer.files} & native.keys():
+            files = native[schema_id]
+            words = {file.data.size: no_bits(file.data.row_count) for file in files}
+            rows = sum(file.data.row_count for file in files)
+            if rows <= _JOINED_ROWS and len(words) == len(files) and not words.keys() & layer.words.keys():
+                layer.files.extend(native.pop(schema_id))
+                layer.words.update(words)
 
 
 def _on_driver(bitmaps: RowBitmaps, splits: Sequence[Split], chosen: Chosen) -> None:

@@ -40,7 +40,7 @@ def parquet_frame(
     """The columns `stored` of files that are all known by name, read under `extra` settings of the session; NotFoundError where
     one of them is missing."""
     # Otherwise Spark starts a job to list the files; those of S3 are listed by such a job, many at once.
-    listed = {} if paths[0].startswith("s3a:") else {_THRESHOLD: str(len(paths) + 1)}
+    listed = {} if paths[0].startswith("s3a:") or _listed_here(spark, len(paths)) else {_THRESHOLD: str(len(paths) + 1)}
     with settings(spark, {**listed, **(extra or {})}):
         try:
             frame = spark.read.schema(stored).options(**_READ_OPTIONS).parquet(*paths)
@@ -50,6 +50,12 @@ def parquet_frame(
         except AnalysisException as error:
             raise NotFoundError(str(error)) from error
     return frame
+
+
+def _listed_here(spark: SparkSession, paths: int) -> bool:
+    """Whether Spark lists as many paths without a job, by the session's settings."""
+    threshold = str(spark.conf.get(_THRESHOLD))
+    return threshold.isdecimal() and int(threshold) >= paths
 
 
 def read_as(name: str, stored: T.DataType | None, target: T.DataType) -> Column:
@@ -77,20 +83,21 @@ def shielded(column: Column, data_type: DataType) -> Column:
     `t < '00:00:01.000'`."""
     if isinstance(data_type, Atomic) and data_type.kind in FLOATS:
         return F.nanvl(column, F.lit(math.nan).cast(spark_type(data_type)))
-    if _in_millis(data_type):
+    if in_millis(data_type):
         return F.timestamp_micros(F.unix_micros(column))
-    if isinstance(data_type, Row) and _needs_shield(data_type):
+    if isinstance(data_type, Row) and needs_shield(data_type):
         inner = [shielded(column.getField(field.name), field.type).alias(field.name) for field in data_type.fields]
         return F.when(column.isNotNull(), F.struct(*inner))
     return column
 
 
-def _needs_shield(data_type: DataType) -> bool:
+def needs_shield(data_type: DataType) -> bool:
+    """Whether a field of a ROW needs a shield, however deep."""
     if isinstance(data_type, Row):
-        return any(_needs_shield(field.type) for field in data_type.fields)
-    return _in_millis(data_type) or (isinstance(data_type, Atomic) and data_type.kind in FLOATS)
+        return any(needs_shield(field.type) for field in data_type.fields)
+    return in_millis(data_type) or (isinstance(data_type, Atomic) and data_type.kind in FLOATS)
 
 
-def _in_millis(data_type: DataType) -> bool:
+def in_millis(data_type: DataType) -> bool:
     """Whether files hold instants in milliseconds; Spark pushes nothing on timestamps without a zone."""
     return isinstance(data_type, Atomic) and data_type.kind is Kind.TIMESTAMP_LTZ and data_type.precision <= _MILLI

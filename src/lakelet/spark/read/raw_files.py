@@ -19,7 +19,7 @@ from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Kind
 from lakelet.read.evolve import same_layout
 from lakelet.read.split_files import SplitFile, files_of
 from lakelet.spark.read.bitmap_filter import RESERVED
-from lakelet.spark.read.marked_files import MarkedFiles, choose
+from lakelet.spark.read.marked_files import MarkedFiles, choose, join_small
 from lakelet.spark.read.row_bitmaps import RowBitmaps
 
 _MICRO = 6
@@ -71,6 +71,7 @@ class FileAssigner:
         chosen = choose(self.bitmaps, partly)
         for file in chosen.whole:
             native.setdefault(file.data.schema_id, []).append(file)
+        join_small(native, chosen.marked)
         return Assigned(native, chosen.marked, ours + chosen.ours)
 
     def _reads(self, file: SplitFile) -> bool:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from lakelet.format.data.parquet_file import NAME as PARQUET
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Atomic, DataType, Field, Kind
 from lakelet.predicate.tree import Predicate
 from lakelet.read.split_files import SplitFile, naming
-from lakelet.spark.read.bitmap_filter import local_bitmaps, task_bitmaps, without_hidden
+from lakelet.spark.read.bitmap_filter import ROW_INDEX, local_bitmaps, task_bitmaps, without_hidden
+from lakelet.spark.read.column_texts import column_text
 from lakelet.spark.read.marked_files import MarkedFiles
 from lakelet.spark.read.parquet_frame import jvm, parquet_frame, read_as, shielded
 from lakelet.spark.read.predicate_expression import spark_condition
@@ -26,6 +28,7 @@ from lakelet.spark.types import spark_schema, spark_type
 from lakelet.storage.home import TableHome
 from lakelet.table.read.table_scan import TableScan
 
+_ROW_INDEX = T.StructField(ROW_INDEX, T.LongType())
 _FIRST_API = "spark.sql.sources.useV1SourceList"
 _S3A = "spark.lakelet.s3a"
 _S3A_SETTINGS = "spark.hadoop.fs.s3a."
@@ -87,23 +90,33 @@ class RawScan:
         """The rows of files written under one schema, in the projected columns, without those that the bitmaps mark."""
         stored = {field.id: field for field in self.schema_of(schema_id).fields}
         present = [stored[field.id] for field in self.needed if field.id in stored]
-        frame = self._read(present, files)
-        if bitmaps is not None:
-            frame = without_hidden(frame, bitmaps)
-        columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
+        read = spark_schema(present)
+        if bitmaps is None:
+            frame = self._read(read, files)
+        else:
+            frame = without_hidden(self._read(T.StructType([*read.fields, _ROW_INDEX]), files), bitmaps)
         if self.where is not None:
+            columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
             frame = frame.where(spark_condition(self.where, columns))
+        return self._projected(frame, [(stored.get(field.id), field) for field in self.wanted])
+
+    def _projected(self, frame: DataFrame, fields: Sequence[tuple[Field | None, Field]]) -> DataFrame:
+        """The columns asked for, of pairs of a stored field and the one that is read."""
+        texts = [_text(stored, field) for stored, field in fields]
+        known = [text for text in texts if text is not None]
+        if known and len(known) == len(texts):
+            return frame.selectExpr(*known)
         return frame.select(
             [
-                shielded(columns[field.name][0], _pushed_type(stored.get(field.id), field)).alias(field.name)
-                for field in self.wanted
+                shielded(_evolved(stored, field), _pushed_type(stored, field)).alias(field.name)
+                for stored, field in fields
             ]
         )
 
-    def _read(self, present: Sequence[Field], files: Sequence[SplitFile]) -> DataFrame:
+    def _read(self, schema: T.StructType, files: Sequence[SplitFile]) -> DataFrame:
         paths = [f"{self.location}/{file.path}" for file in files]
         with naming(self.scan.home, files):
-            return parquet_frame(self.spark, paths, spark_schema(present), _first_api(self.spark))
+            return parquet_frame(self.spark, paths, schema, _first_api(self.spark))
 
 
 def _first_api(spark: SparkSession) -> dict[str, str]:
@@ -116,6 +129,11 @@ def _pushed_type(stored: Field | None, field: Field) -> DataType:
     """The type in which predicates are pushed into files: for instants the stored one, which may be coarser than the column's."""
     timed = isinstance(field.type, Atomic) and field.type.kind is Kind.TIMESTAMP_LTZ
     return stored.type if stored is not None and timed else field.type
+
+
+def _text(stored: Field | None, field: Field) -> str | None:
+    name, kind = ("", None) if stored is None else (stored.name, spark_type(stored.type))
+    return column_text(field.name, name, kind, spark_type(field.type), _pushed_type(stored, field))
 
 
 def _evolved(stored: Field | None, field: Field) -> Column:

@@ -110,6 +110,11 @@ def words_of(positions: NDArray[np.int64], rows: int) -> Words:
     return np.packbits(flags, bitorder="little").view("<i8")
 
 
+def no_bits(rows: int) -> Words:
+    """The bitmap of a file of which every row is visible."""
+    return np.zeros(-(-rows // WORD_BITS), np.int64)
+
+
 def count_bits(words: Words) -> int:
     """The number of hidden rows."""
     return int(np.bitwise_count(words.view(np.uint64)).sum())

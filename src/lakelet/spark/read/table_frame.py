@@ -13,7 +13,7 @@ however late it is evaluated; a file that is missing by then is an error.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 
@@ -103,13 +103,18 @@ def _native(
     needed = tuple(scan.schema.field(name) for name in asked)
     schema_of = SchemaVersions(scan.home, {scan.schema.id: scan.schema})
     location = spark_location(spark, scan.home)
-    assigner = FileAssigner(needed, schema_of, location, RowBitmaps.of(scan), takes_any_name(spark))
+    any_name = all(path.isascii() for path in (location or "", *_paths(splits))) or takes_any_name(spark)
+    assigner = FileAssigner(needed, schema_of, location, RowBitmaps.of(scan), any_name)
     assigned = assigner.assign(splits)
     raw = RawScan(spark, scan, location or "", wanted, needed, condition, schema_of)
-    frames = [raw.frame(schema_id, files) for schema_id, files in assigned.native.items()]
-    for marked in assigned.marked:
-        frames.extend(raw.marked_frames(marked))
+    # Spark begins with the tasks of the first frame, so that small files of the others fill up the end.
+    frames = [frame for marked in assigned.marked for frame in raw.marked_frames(marked)]
+    frames += [raw.frame(schema_id, files) for schema_id, files in assigned.native.items()]
     return frames, assigned.ours
+
+
+def _paths(splits: Sequence[Split]) -> Iterator[str]:
+    return (path for split in splits for path in split.paths)
 
 
 def _condition(where: Predicate) -> Predicate | None:

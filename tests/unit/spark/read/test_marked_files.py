@@ -1,13 +1,16 @@
 """Which files are read by bitmaps, and who finds these: by cost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from lakelet import Lake, Table
+from lakelet.read.split_files import SplitFile
 from lakelet.spark.read import marked_files
-from lakelet.spark.read.marked_files import Chosen, choose
-from lakelet.spark.read.row_bitmaps import RowBitmaps, count_bits, words_of
+from lakelet.spark.read.marked_files import Chosen, MarkedFiles, choose, join_small
+from lakelet.spark.read.row_bitmaps import RowBitmaps, count_bits, no_bits, words_of
 from lakelet.storage.memory import MemoryStore
 
 
@@ -71,3 +74,33 @@ def test_a_split_is_looked_through_once() -> None:
     assert RowBitmaps.of(table.scan()).cost(table.scan().plan().splits[0])
     _chosen(table)
     assert RowBitmaps.of(table.scan()).cost(table.scan().plan().splits[0]) == 0
+
+
+def test_few_visible_files_go_with_marked_ones_of_their_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame less, unless their bits could be taken for those of another file, or are found by tasks."""
+    chosen = _chosen(_table(runs=2, shift=60))
+    (marked,), whole = chosen.marked, chosen.whole[0]
+    assert whole.data.size not in marked.words
+    older = marked.files[0]
+
+    def left(*files: SplitFile, schema_id: int = 0, layer: MarkedFiles = marked) -> tuple[bool, MarkedFiles]:
+        native = {schema_id: list(files)}
+        into = replace(layer, files=list(layer.files), words=dict(layer.words))
+        join_small(native, [into])
+        return bool(native), into
+
+    kept, joined = left(whole)
+    assert not kept
+    assert [file.path for file in joined.files] == [older.path, whole.path]
+    assert joined.words[whole.data.size].tolist() == no_bits(100).tolist()
+    assert count_bits(joined.words[older.data.size]) == 40
+    assert joined.words[whole.data.size].nbytes == 16
+    same_size = replace(whole, data=replace(whole.data, size=older.data.size))
+    other_schema = replace(whole, data=replace(whole.data, schema_id=1))
+    by_tasks = replace(marked, splits=tuple(_table(runs=2, shift=60).scan().plan().splits))
+    assert left(same_size)[0]
+    assert left(whole, whole)[0]
+    assert left(other_schema, schema_id=1)[0]
+    assert left(whole, layer=by_tasks)[0]
+    monkeypatch.setattr(marked_files, "_JOINED_ROWS", 99)
+    assert left(whole)[0]
