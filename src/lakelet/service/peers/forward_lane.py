@@ -79,7 +79,12 @@ class ForwardLane:
         try:
             while self._waiting:
                 group, self._waiting = self._waiting[:_MOST_TOGETHER], self._waiting[_MOST_TOGETHER:]
-                for unit, outcome in zip(group, await self._outcomes(group), strict=True):
+                try:
+                    outcomes = await self._outcomes(group)
+                except (Exception, asyncio.CancelledError) as error:
+                    # Its channel is closed in the middle, or before: whoever waits is answered all the same.
+                    outcomes = [self._unknown(type(error).__name__) for _ in group]
+                for unit, outcome in zip(group, outcomes, strict=True):
                     # The request may have been given up meanwhile.
                     if unit.answer.done():
                         continue

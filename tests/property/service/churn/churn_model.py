@@ -209,7 +209,8 @@ class ChurningCluster:
     # ------------------------------------------------------------------ chaos
 
     async def _churn(self) -> None:
-        steps = (self._kill, self._kill, self._leave, self._come, self._come, self._come, self._flush, self._compact)
+        # Nodes come back sooner than others go: answers while all are there are those that show most.
+        steps = (self._kill, self._leave, *[self._come] * 5, self._flush, self._compact)
         more = (self._empty_registry, self._lose_registry, self._commit, self._commit)
         while not self.is_over:
             await asyncio.sleep(self.chance.random() * 0.3)

@@ -106,6 +106,29 @@ def test_an_answer_that_never_comes_is_told_and_nothing_is_written_here(tmp_path
     asyncio.run(run())
 
 
+def test_a_forward_whose_connections_are_closed_is_answered(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path) as (_, (one, two)):
+            await one.create("users")
+            ring = HashRing.of(["one", "two"])
+            id = next(f"id-{number}" for number in range(40) if ring.owner("users", f"id-{number}") == "two")
+            begun = asyncio.Event()
+
+            async def never_answer(*_: Any) -> Any:
+                begun.set()
+                await asyncio.Event().wait()
+
+            two.service.write_owned = never_answer  # type: ignore[method-assign]
+            # The second waits for the call of the first.
+            writes = [asyncio.create_task(one.write("users", id, n=number)) for number in range(2)]
+            await begun.wait()
+            await one.shared.peers.close()
+            found = await asyncio.wait_for(asyncio.gather(*writes, return_exceptions=True), 60)
+            assert all(isinstance(error, OutcomeUnknownError) for error in found), found
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("joins", [False, True])
 def test_a_write_after_the_death_of_a_node_wins_against_its_last_ones(tmp_path: Path, joins: bool) -> None:
     """The clock of the dead node went ahead, and nobody has heard of its last numbers."""
