@@ -286,18 +286,18 @@ class RowWriter:
         latest = latest_snapshot(self._home)
         newest = 0 if latest is None else latest.id
         with self._memtables.changed:
-            return tuple(
-                PinnedMemtable(
-                    self._user,
-                    one.sequence_number,
-                    one.schema.id,
-                    newest if one.flush_base is None else one.flush_base,
-                    one.committed_in,
-                    held_values(one.copy(), one.schema),
-                )
+            held = [
+                (one, newest if one.flush_base is None else one.flush_base, one.committed_in, one.copy())
                 for one in self._memtables.all
                 if len(one)
+            ]
+        # Encoded behind the lock, which puts wait for.
+        return tuple(
+            PinnedMemtable(
+                self._user, one.sequence_number, one.schema.id, base, committed, held_values(rows, one.schema)
             )
+            for one, base, committed, rows in held
+        )
 
     def status(self) -> WriterStatus:
         """What the writer holds and has done."""
