@@ -79,9 +79,7 @@ def test_frames_of_few_calls(spark: SparkSession, lake: Lake, tmp_path: Path, mo
         values = [numbers.cast(pa.int32()), *[numbers.cast(pa.float32())], *[numbers.cast(pa.float64())] * 9]
         table.write(pa.table([numbers, *values], names=[name for name, _ in columns]))
     frame = assert_reads_like_scan(spark, str(tmp_path), table)
-    plan = plan_text(frame)
-    assert "Union" not in plan
-    assert plan.count("FileScan") == 1
+    assert "Union" not in plan_text(frame)
     assert_reads_like_scan(spark, str(tmp_path), table, columns=["_metadata"], where="row_index > 299")
     with settings(spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
         assert_reads_like_scan(spark, str(tmp_path), table)
@@ -95,7 +93,7 @@ def test_frames_of_few_calls(spark: SparkSession, lake: Lake, tmp_path: Path, mo
 
     monkeypatch.setattr(ClientServerConnection, "send_command", counted)
     read(spark, tmp_path, "d.k")
-    assert calls < 160
+    assert calls < 120
 
 
 _KEYS: dict[str, tuple[list[tuple[str, str]], Callable[[int], tuple[Any, ...]]]] = {
