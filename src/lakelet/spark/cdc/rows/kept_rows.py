@@ -15,16 +15,15 @@ from pyspark.sql import DataFrame
 from lakelet.spark.session import is_connect
 from lakelet.spark.session import settings as session_settings
 
-_PLANNING = {
-    "spark.sql.constraintPropagation.enabled": "false",
-    # Rows may be packs of many events (`event_packs`), of which ten thousand, as many as a batch for Python has, are gigabytes.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 24),
-}
+_PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
+# Of packs of events (`event_packs`) ten thousand, as many rows as a batch for Python has, are gigabytes. The limit of rows is that
+# of the time when a plan is made; that of bytes would be asked for by the job that reads the rows, whoever runs it.
+_PACKS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 
-def keep_rows(frame: DataFrame) -> DataFrame:
-    """A frame of the same rows, kept by the first job that reads them."""
-    with session_settings(frame.sparkSession, _PLANNING):
+def keep_rows(frame: DataFrame, *, of_packs: bool = False) -> DataFrame:
+    """A frame of the same rows, kept by the first job that reads them; `of_packs` where tasks in Python read packs of events."""
+    with session_settings(frame.sparkSession, _PLANNING | (_PACKS if of_packs else {})):
         return frame.localCheckpoint(eager=False)
 
 
