@@ -16,8 +16,8 @@ from lakelet.spark.session import is_connect
 from lakelet.spark.session import settings as session_settings
 
 _PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
-# Of packs of events (`event_packs`) ten thousand, as many rows as a batch for Python has, are gigabytes. This limit is taken when a
-# plan is made; that of bytes would be asked for by the job that reads the rows, whoever runs it.
+# Of packs of events (`event_packs`) ten thousand, as many rows as a batch for Python has, are gigabytes. This limit is taken
+# when a plan is made; that of bytes would be asked for by the job that reads the rows, whoever runs it.
 _PACKS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 
