@@ -307,7 +307,10 @@ def test_tasks_read_few_packs_at_once(spark: SparkSession) -> None:
         for batch in batches:
             yield pa.RecordBatch.from_pydict({"size": pa.array([batch.num_rows], pa.int64())})
 
-    packs = spark.range(0, 200, 1, 1).selectExpr("CAST(id AS BINARY) AS events")
-    kept = keep_rows(packs.mapInArrow(sizes, "size bigint"), of_packs=True)
-    assert [line["size"] for line in kept.collect()] == [64, 64, 64, 8]
-    forget_rows(kept)
+    packs = spark.range(0, 200, 1, 1).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS events")
+    found = []
+    for of_packs in (True, False):
+        kept = keep_rows(packs.mapInArrow(sizes, "size bigint"), of_packs=of_packs)
+        found.append([line["size"] for line in kept.collect()])
+        forget_rows(kept)
+    assert found == [[64, 64, 64, 8], [200]]
