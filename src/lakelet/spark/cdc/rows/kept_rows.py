@@ -16,15 +16,16 @@ from lakelet.spark.session import is_connect
 from lakelet.spark.session import settings as session_settings
 
 _PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
-# Of packs of events (`event_packs`) ten thousand, as many rows as a batch for Python has, are gigabytes. This limit is taken
-# when a plan is made; that of bytes would be asked for by the job that reads the rows, whoever runs it.
+# Of packs of events (`event_packs`) ten thousand, as many rows as a batch for Python has, are gigabytes. Spark asks for this
+# limit when a job runs, so that packs are read by one of our own.
 _PACKS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 
 def keep_rows(frame: DataFrame, *, of_packs: bool = False) -> DataFrame:
-    """A frame of the same rows, kept by the first job that reads them; `of_packs` where tasks in Python read packs of events."""
+    """A frame of the same rows, kept by the first job that reads them; at once and in small batches where, `of_packs`, tasks in
+    Python read packs of events."""
     with session_settings(frame.sparkSession, _PLANNING | (_PACKS if of_packs else {})):
-        return frame.localCheckpoint(eager=False)
+        return frame.localCheckpoint(eager=of_packs)
 
 
 def forget_rows(kept: DataFrame) -> None:
