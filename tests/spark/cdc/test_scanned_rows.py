@@ -3,9 +3,11 @@
 import json
 import os
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,6 +15,7 @@ import lakelet
 from lakelet.format.compiled.compile_cache import has_numba
 from lakelet.spark.cdc.arguments import settings_of
 from lakelet.spark.cdc.batch import planned_batch
+from lakelet.spark.cdc.rows.kept_rows import forget_rows, keep_rows
 from tests.spark.cdc.cdc_frames import frame, rows, synced
 from tests.spark.cdc.sample_events import DECIMAL, canal, debezium, maxwell, text
 
@@ -295,3 +298,19 @@ def test_plain_events_are_scanned(spark: SparkSession, tmp_path: Path) -> None:
         ("9", "m", "m"),
     ]
     assert json.loads(text(moved))["old"] == {"id": 1}
+
+
+def test_tasks_read_few_packs_at_once(spark: SparkSession) -> None:
+    """As many packs as rows are in a batch for Python otherwise would be gigabytes, whichever job reads them first."""
+
+    def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"size": pa.array([batch.num_rows], pa.int64())})
+
+    packs = spark.range(0, 200, 1, 1).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS events")
+    found = []
+    for of_packs in (True, False):
+        kept = keep_rows(packs.mapInArrow(sizes, "size bigint"), of_packs=of_packs)
+        found.append([line["size"] for line in kept.collect()])
+        forget_rows(kept)
+    assert found == [[64, 64, 64, 8], [200]]

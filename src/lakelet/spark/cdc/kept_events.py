@@ -75,7 +75,7 @@ class KeptEvents:
         if self.scanned is None:
             return self._parsed
         if not self.spread:
-            self.spread.append(keep_rows(sure_events(self.scanned)))
+            self.spread.append(keep_rows(sure_events(self.scanned), of_packs=True))
         nothing = F.lit(None).cast("string")
         sure = self.spread[0].withColumn("origin", nothing).withColumn("reason", nothing).select(*_SHARED, "reason")
         return sure if self.parsed is None else sure.unionByName(self.parsed.select(*_SHARED, "reason"))

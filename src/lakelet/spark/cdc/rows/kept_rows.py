@@ -15,17 +15,17 @@ from pyspark.sql import DataFrame
 from lakelet.spark.session import is_connect
 from lakelet.spark.session import settings as session_settings
 
-_PLANNING = {
-    "spark.sql.constraintPropagation.enabled": "false",
-    # Rows may be packs of many events (`event_packs`), of which ten thousand, as many as a batch for Python has, are gigabytes.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 24),
-}
+_PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
+# Of packs of events (`event_packs`) ten thousand, as many rows as a batch for Python has, are gigabytes. Spark asks for this
+# limit when a job runs, so that packs are read by one of our own.
+_PACKS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 
 
-def keep_rows(frame: DataFrame) -> DataFrame:
-    """A frame of the same rows, kept by the first job that reads them."""
-    with session_settings(frame.sparkSession, _PLANNING):
-        return frame.localCheckpoint(eager=False)
+def keep_rows(frame: DataFrame, *, of_packs: bool = False) -> DataFrame:
+    """A frame of the same rows, kept by the first job that reads them; at once and in small batches where, `of_packs`, tasks in
+    Python read packs of events."""
+    with session_settings(frame.sparkSession, _PLANNING | (_PACKS if of_packs else {})):
+        return frame.localCheckpoint(eager=of_packs)
 
 
 def forget_rows(kept: DataFrame) -> None:

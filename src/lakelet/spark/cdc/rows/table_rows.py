@@ -51,7 +51,7 @@ def table_rows(
     others = [group for group in groups if events.parsed_hashes & set(group.hashes)]
     if events.scanned is not None and plain:
         read = [scanned_rows(events.scanned, shape, group, columns, memory) for group in plain]
-        scanned = keep_rows(reduce(DataFrame.union, read))
+        scanned = keep_rows(reduce(DataFrame.union, read), of_packs=True)
         lines = scanned.filter("unsure").select(HASH).distinct().collect()
         unsure = {int(line[HASH]) for line in lines}
         for group in plain:

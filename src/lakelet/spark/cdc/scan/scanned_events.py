@@ -106,7 +106,7 @@ def packs_of(events: DataFrame, hashes: Iterable[int]) -> DataFrame:
 
 
 def sure_events(events: DataFrame) -> DataFrame:
-    """The events in packs, a row for each; to be kept with PACKED_INPUT."""
+    """The events in packs, a row for each; to be kept `of_packs`."""
     return events.filter(f"state = {PACK}").select("events").mapInArrow(unpacked_events, _EVENT_COLUMNS)
 
 
