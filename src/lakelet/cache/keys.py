@@ -90,6 +90,17 @@ class DerivedCacheKey:
 
     table: TableCacheKey
     name: tuple[object, ...]
+    # Names may hold a whole schema, and one look-up hashes its key several times.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.table, self.name)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[DerivedCacheKey], tuple[object, ...]]:
+        return DerivedCacheKey, (self.table, self.name)
 
 
 CacheKey = TableCacheKey | SnapshotCacheKey | SchemaCacheKey | PartitionCacheKey | DerivedCacheKey
