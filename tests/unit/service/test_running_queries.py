@@ -114,7 +114,7 @@ def test_a_client_that_goes_away_ends_its_query(tmp_path: Path, sql: str, accept
         served.run(run())
         # The stream was never ended: no client takes what came for all rows.
         assert not any(one.get("more_body") is False for one in sent)
-        assert served.app.metrics.requests["/v1/query", "POST", 499] == 1
+        assert served.app.metrics.requests["rest", "/v1/query", "POST", 499] == 1
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ RedisOption = Annotated[
     str | None,
     typer.Option("--redis", metavar="URL", help="Be a node of the cluster that this Redis holds together."),
 ]
+BackupOption = Annotated[
+    str | None,
+    typer.Option("--backup", metavar="STORE", help="A second store, a folder or s3://, to which tables are copied."),
+]
 SparkOption = Annotated[
     str | None,
     typer.Option("--spark", metavar="MASTER", help="A Spark master or sc:// address, for queries too large for nodes."),
@@ -77,12 +81,7 @@ def serve(
     node_address: NodeAddressOption = None,
     peer_secret_file: PeerSecretFileOption = None,
     spark: SparkOption = None,
-    backup: Annotated[
-        str | None,
-        typer.Option(
-            "--backup", metavar="STORE", help="A second store, a folder or s3://, to which tables are copied."
-        ),
-    ] = None,
+    backup: BackupOption = None,
     backup_option: Annotated[
         list[str] | None,
         typer.Option(
