@@ -247,7 +247,8 @@ def test_what_rescaling_publishes() -> None:
 
 
 READS = {
-    Table: "branch_names change_batches changelog_lag changes describe files follow get get_many latest_snapshot lookup schemas statistics "
+    Table: "branch_names change_batches changelog_lag changes describe files follow get get_many latest_snapshot lookup "
+    "schemas statistics "
     # The first half of a schema change; a compaction that is committed as every other one; a writer for asyncio.
     "tag_names with_options compact_in_background async_writer",
     TableTags: "get",
