@@ -29,6 +29,7 @@ from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
+from lakelet.service.service_spark import ServiceSpark
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.maintenance import Maintenance
 from lakelet.service.tables.readable_tables import ReadableTables
@@ -91,8 +92,8 @@ class Service:
         # By which writes of this node are ordered among those of all nodes.
         self.order = HybridClock(self.clock)
         self.ingest = Ingest(self.tables, settings, self.clock, self.order)
-        every = settings.maintenance_seconds
-        self.maintenance = Maintenance(self.tables, self.threads, self.clock, self._have_copied, every)
+        self.spark = ServiceSpark(settings.spark)
+        self.maintenance = Maintenance(self.tables, self.threads, self.clock, self._have_copied, settings, self.spark)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
             from lakelet.service.backup.served_backups import ServedBackups  # noqa: PLC0415 - others do without what it loads.
@@ -105,11 +106,9 @@ class Service:
         self.starting_queries = 0
         self._engine: QueryEngine | None = None
         self._engine_made = threading.Lock()
-        self._started = False
-        self._stopping = False
+        self._started = self._stopping = self._committed = False
         # The side that other nodes see; None where there are none.
         self.shared: SharedTables | None = None
-        self._committed = False
 
     # ------------------------------------------------------------------ life
 
@@ -157,6 +156,7 @@ class Service:
             await self.in_thread(self.backups.stop)
         if self._engine is not None:
             await self.in_thread(self._engine.close)
+        await self.in_thread(self.spark.close)
         self._query_threads.shutdown(wait=False)
         self.threads.shutdown(wait=False)
 
@@ -470,7 +470,7 @@ class Service:
 
         with self._engine_made:
             if self._engine is None:
-                shared, limits, spark = self.shared, QueryLimits.of(self.settings), self.settings.spark
+                shared, limits, spark = self.shared, QueryLimits.of(self.settings), self.spark
                 others, workers = (None, None) if shared is None else (shared.buffers, shared.workers)
                 self._engine = QueryEngine(self.lake, self.tables, limits, others=others, workers=workers, spark=spark)
             return self._engine

@@ -87,7 +87,11 @@ class ServiceSettings:
     maintenance_seconds: int = _setting(
         3600, "How often each table is maintained, by one node of all.", least=1, most=30 * 86_400
     )
-    maintenance_engine: str = _setting("local", "Who maintains tables: the nodes of the service.", choices=("local",))
+    maintenance_engine: str = _setting(
+        "local",
+        "Who compacts tables that are due: the nodes of the service, or jobs of the Spark that `spark` names.",
+        choices=("local", "spark"),
+    )
     query_seconds: int = _setting(60, "How long a query may take.", least=1, most=86_400)
     query_rows: int = _setting(1_000_000, "The most rows of a result.", least=1, most=10**12)
     query_bytes: int = _setting(256 << 20, "The largest result, as JSON or Arrow.", least=1024, most=1 << 40)
@@ -148,6 +152,8 @@ def load_settings(
     settings = ServiceSettings(**found)  # type: ignore[arg-type]  # checked one by one
     if settings.backup is not None and _place(settings.backup) == _place(settings.warehouse):
         raise InvalidError(f"backup: expected another place than the warehouse, found {settings.backup!r} for both")
+    if settings.maintenance_engine == "spark" and settings.spark is None:
+        raise InvalidError("maintenance_engine: expected the setting spark beside it, found none")
     return settings
 
 

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from lakelet.errors import InvalidError, UnavailableError
 from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from lakelet.service.query.query_limits import QueryLimits
-from lakelet.service.query.spark_spread import SparkQueries, split_groups
+from lakelet.service.query.spark_spread import split_groups
+from lakelet.service.service_spark import ServiceSpark
 from lakelet.sql.sandbox.spread import PlannedSplit
 from tests.tiers.examples import FIRST_SEED, examples
 from tests.unit.service.query.generated_queries import generated
@@ -28,7 +29,7 @@ def asked(made: QueryEngine, sql: str, engine: str, request_id: str | None = Non
     return json.loads(made.run(QueryRequest(sql, engine=engine, request_id=request_id)).json())
 
 
-class SharedSpark(SparkQueries):
+class SharedSpark(ServiceSpark):
     """The session of all tests, which is not stopped."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -153,10 +154,14 @@ def test_a_query_on_spark_can_be_cancelled(served: ServedLake, shared: SharedSpa
     many = served.add("CREATE TABLE many (n BIGINT)", "many", writes=False)
     many.table.write(pa.table({"n": range(200_000)}))
     # Some billions of pairs: longer than anybody waits.
-    sql = "SELECT sum((s.qty + many.n + u.payload.age) % 7) FROM many JOIN sales s ON true JOIN users u ON true"
+    sql = (
+        "SELECT sum((s.qty + many.n + u.payload.age) % 7) "
+        "FROM many JOIN sales s ON true JOIN users u ON true JOIN cities c ON true"
+    )
 
     def cancel() -> None:
-        while shared.asked == began:
+        jobs = shared.spark.sparkContext.statusTracker()
+        while shared.asked == began or not jobs.getActiveJobsIds():
             threading.Event().wait(0.05)
         while not made.cancel("slow"):
             threading.Event().wait(0.05)

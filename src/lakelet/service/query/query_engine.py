@@ -25,7 +25,8 @@ from lakelet.service.query.query_run import QueryRun
 from lakelet.service.query.query_spread import QuerySpread, WorkerNodes
 from lakelet.service.query.served_table import OtherWriters, ServedTables
 from lakelet.service.query.served_version import ServedVersions
-from lakelet.service.query.spark_spread import SizedSpread, SparkQueries, SparkSpread
+from lakelet.service.query.spark_spread import SizedSpread, SparkSpread
+from lakelet.service.service_spark import ServiceSpark
 from lakelet.sql.sandbox.sandbox import Sandbox
 from lakelet.sql.statement import Params
 
@@ -63,10 +64,10 @@ class QueryEngine:
         clock: Clock | None = None,
         others: OtherWriters | None = None,
         workers: WorkerNodes | None = None,
-        spark: SparkQueries | str | None = None,
+        spark: ServiceSpark | None = None,
     ) -> None:
         self._workers = workers
-        self._spark = SparkQueries(spark) if isinstance(spark, str) else spark
+        self._spark = None if spark is None or spark.address is None else spark
         self._lake = lake
         self._others = others
         self._served = served
@@ -111,8 +112,6 @@ class QueryEngine:
         for run in found:
             run.cancel()
         self.fragments.cancel_all()
-        if self._spark is not None:
-            self._spark.close()
         self._sandbox.close()
 
     def _spread(self, run: QueryRun, engine: str | None) -> QuerySpread | SparkSpread | SizedSpread | None:

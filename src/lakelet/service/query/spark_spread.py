@@ -25,6 +25,7 @@ from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_run import Interruptible
 from lakelet.service.query.query_spread import FragmentStream, QuerySpread
 from lakelet.service.query.spark_fragment import SparkFragment
+from lakelet.service.service_spark import ServiceSpark
 from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, Work
 from lakelet.storage.spill_folder import SpillFolder
 
@@ -35,37 +36,12 @@ _MOST_SENT_BYTES = 8 << 20
 _TASK_BYTES = 128 << 20
 
 
-class SparkQueries:
-    """The Spark of a service: a master, or a Spark Connect server; a session is made by the first query that needs it."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self._lock = threading.Lock()
-        self._session: Any = None
-
-    def session(self) -> Any:
-        """The session. UnavailableError where there is none to be had."""
-        from lakelet.spark.service_session import service_session  # noqa: PLC0415 - PySpark is an extra, and takes a second to load.
-
-        with self._lock:
-            if self._session is None:
-                self._session = service_session(self.address)
-            return self._session
-
-    def close(self) -> None:
-        """Stop the session."""
-        with self._lock:
-            if self._session is not None:
-                self._session.stop()
-            self._session = None
-
-
 class SparkSpread:
     """The work of one query on Spark. With `required` the query runs nowhere else."""
 
     def __init__(
         self,
-        spark: SparkQueries,
+        spark: ServiceSpark,
         run_here: Callable[[Fragment, float], FragmentStream],
         location: str,
         limits: QueryLimits,
@@ -140,7 +116,9 @@ class SparkSpread:
         if here is not None:
             here.cancel()
         if spark is not None:
-            spark.interruptTag(self._tag)
+            from lakelet.spark.jobs.tagged_jobs import end_jobs  # noqa: PLC0415 - PySpark is an extra.
+
+            end_jobs(spark, self._tag)
         if self._beside is not None:
             self._beside.interrupt()
 
@@ -161,7 +139,8 @@ class SparkSpread:
 
     def _tasks(self, work: Work, folder: SpillFolder) -> list[GatheredPart]:
         """The rows of the tasks."""
-        from lakelet.spark.jobs.spread import spread  # noqa: PLC0415 - see above.
+        from lakelet.spark.jobs.spread import spread  # noqa: PLC0415 - PySpark is an extra.
+        from lakelet.spark.jobs.tagged_jobs import tagged_jobs  # noqa: PLC0415
 
         pieces = split_groups(work.splits)
         if not pieces:
@@ -173,11 +152,8 @@ class SparkSpread:
         with self._lock:
             self._running = spark
         self._check()
-        spark.addTag(self._tag)
-        try:
+        with tagged_jobs(spark, self._tag):
             found = spread(spark, pieces, task, "a query")
-        finally:
-            spark.removeTag(self._tag)
         self._check()
         if sum(len(data) for _, data in found) > self._most_gathered:
             raise InvalidError(f"the tasks give more than {self._most_gathered} bytes")

@@ -18,6 +18,8 @@ from lakelet.service.tables.served_table import OpenTable
 _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Offer = Callable[[list[bytes]], bool]
+# Compacts a table on other machines, until it is stopped; whether there is a new snapshot.
+Elsewhere = Callable[[OpenTable, Callable[[], bool]], bool]
 # Fewer tasks are done before another node has taken one.
 _SEVERAL = 2
 
@@ -46,15 +48,21 @@ class Maintained:
 
 
 def maintain(
-    opened: OpenTable, stopped: Callable[[], bool], *, only_days: bool = False, offer: Offer | None = None
+    opened: OpenTable,
+    stopped: Callable[[], bool],
+    *,
+    only_days: bool = False,
+    offer: Offer | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Maintained:
     """Do all duties of a table, or drop expired days alone; a compaction ends early, without a commit, when it is `stopped`.
-    Where there is work for several nodes it is `offer`ed to them: the tasks are taken, or compacted here."""
+    Compaction is done `elsewhere`, if there is such a place. Else, where there is work for several nodes, it is `offer`ed to
+    them: the tasks are taken, or compacted here."""
     days = _tried(opened, "days whose retention has passed are still there", _dropped_days)
     compacted: int | None = 0
     expired: int | None = 0
     if not only_days and not stopped():
-        compacted = _tried(opened, "it is not compacted", lambda one: _compacted(one, stopped, offer))
+        compacted = _tried(opened, "it is not compacted", lambda one: _compacted(one, stopped, offer, elsewhere))
     if not only_days and not stopped():
         expired = _tried(opened, "its snapshots are not expired", lambda one: len(one.table.expire_snapshots().ids))
     failures = sum(number is None for number in (days, compacted, expired))
@@ -79,7 +87,9 @@ def _dropped_days(opened: OpenTable) -> int:
     return len(opened.table.expire_partitions().partitions)
 
 
-def _compacted(opened: OpenTable, stopped: Callable[[], bool], offer: Offer | None) -> int:
+def _compacted(opened: OpenTable, stopped: Callable[[], bool], offer: Offer | None, elsewhere: Elsewhere | None) -> int:
+    if elsewhere is not None:
+        return int(elsewhere(opened, stopped))
     if offer is not None:
         from lakelet.operations.append_tasks import planned_tasks  # noqa: PLC0415 - a single node plans none.
 

@@ -21,7 +21,9 @@ from lakelet.cluster.embedded.turns import EmbeddedTurns
 from lakelet.cluster.task_queue import TaskQueue
 from lakelet.cluster.turn import NotNow, Turns
 from lakelet.errors import LakeletError
-from lakelet.service.tables.duties import Maintained, maintain
+from lakelet.service.service_spark import ServiceSpark
+from lakelet.service.settings import ServiceSettings
+from lakelet.service.tables.duties import Elsewhere, Maintained, maintain
 from lakelet.service.tables.registry import TableRegistry
 from lakelet.service.tables.served_table import OpenTable
 
@@ -42,17 +44,20 @@ class Maintenance:
         threads: Executor,
         clock: Clock,
         committed: Callable[[OpenTable], None],
-        every_seconds: float,
+        settings: ServiceSettings,
+        spark: ServiceSpark,
     ) -> None:
         self._tables = tables
         self._threads = threads
         self._monotonic = clock.monotonic
         self._committed = committed
-        self._every = every_seconds
+        self._every = float(settings.maintenance_seconds)
         # Whose turn it is: this node's, until it joins others.
         self.turns: Turns = EmbeddedTurns(clock)
         # Where compaction tasks are put for all nodes; None where there are no others.
         self.queue: TaskQueue | None = None
+        # Where tables are compacted instead; None where nodes do it.
+        self._elsewhere: Elsewhere | None = spark.compact if settings.maintenance_engine == "spark" else None
         # Tables that were asked for, and are not due before.
         self._due: dict[str, float] = {}
         self._stop = threading.Event()
@@ -124,7 +129,8 @@ class Maintenance:
 
         offered = None if queue is None else offer
         return await loop.run_in_executor(
-            self._threads, lambda: maintain(opened, stopped, only_days=only_days, offer=offered)
+            self._threads,
+            lambda: maintain(opened, stopped, only_days=only_days, offer=offered, elsewhere=self._elsewhere),
         )
 
     async def _run(self) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import SparkSession
 
+from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.compact.buckets.postponed import PostponedCompaction
 from lakelet.compact.cluster.chosen_order import RowOrdering
 from lakelet.compact.compaction import Compaction
 from lakelet.compact.progress import Progress
+from lakelet.compact.task import CompactionTask
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.jobs.compact_tasks import CompactTasks
+from lakelet.spark.jobs.ended_job import ended_job
 from lakelet.spark.opened_table import OpenedTable, open_table
+from lakelet.storage.home import TableHome
 from lakelet.table.upkeep.compaction_scope import partition_scope
 from lakelet.table.usable import check_usable
 
@@ -68,6 +74,22 @@ def compact(
         ordering=ordering,
     )
     return compaction.run() or placed
+
+
+@UnrecordedCallSites()
+def compact_open_table(spark: SparkSession, home: TableHome, stopped: Callable[[], bool]) -> Snapshot | None:
+    """Compacts what a table's options say is due, of a table that is open. Once it is `stopped`, which is looked at while the
+    job runs, the job ends, and nothing is committed."""
+    schema = latest_schema(home)
+    check_usable(schema)
+    job = home.ids.uuid().replace("-", "")
+    tasks = CompactTasks(spark, replace(home, ids=PrefixedIds(job)), job, None)
+
+    def elsewhere(schema: TableSchema, found: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
+        with ended_job(spark, f"lakelet-compaction-{job}", stopped):
+            return tasks.compact(schema, found)
+
+    return Compaction(tasks.home, schema, elsewhere=elsewhere).run()
 
 
 @UnrecordedCallSites()

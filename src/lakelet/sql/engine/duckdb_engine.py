@@ -74,7 +74,8 @@ class Engine:
             number = next(self._numbers)
         catalog = _CATALOG.format(number=number) if has_tables else None
         space = Space(cursor, catalog, dict(self._changed))
-        self._spaces.add(space)
+        with self._lock:
+            self._spaces.add(space)
         return space
 
     def _instance(self) -> duckdb.DuckDBPyConnection:
@@ -92,7 +93,9 @@ class Engine:
 
     def interrupt(self) -> None:
         """Interrupts all running queries; any thread may call it."""
-        for space in list(self._spaces):
+        with self._lock:
+            spaces = list(self._spaces)
+        for space in spaces:
             space.interrupt()
 
     def set(self, name: str, value: str) -> None:
@@ -121,15 +124,37 @@ class Engine:
             database, self._database = self._database, None
         if database is None:
             return
-        for _ in range(_CLOSE_LOOKS):
-            try:
-                database.close()
-                return
-            except duckdb.ResourceInUseException:
-                # A query that was interrupted takes a moment to end, and an interrupt between two statements is forgotten.
-                self.interrupt()
-                _CLOCK.sleep(_CLOSE_SECONDS)
+        with self._interrupting():
+            for _ in range(_CLOSE_LOOKS):
+                try:
+                    database.close()
+                    return
+                except duckdb.ResourceInUseException:
+                    # A query that was interrupted takes a moment to end.
+                    _CLOCK.sleep(_CLOSE_SECONDS)
         _LOG.warning("a query does not end, and DuckDB stays open until it does")
+
+    @contextlib.contextmanager
+    def _interrupting(self) -> Iterator[None]:
+        """Interrupts all running queries again and again during a block: an interrupt between two statements is forgotten, and
+        DuckDB's own close may wait for one that runs."""
+        over = threading.Event()
+
+        def interrupt() -> None:
+            self.interrupt()
+            while not over.wait(_CLOSE_SECONDS):
+                self.interrupt()
+
+        if not len(self._spaces):
+            yield
+            return
+        thread = threading.Thread(target=interrupt, name="lakelet-close", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
 
 def check_free(name: str) -> None:
