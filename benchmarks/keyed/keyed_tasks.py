@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from statistics import median, quantiles
@@ -14,6 +15,7 @@ import lakelet
 from benchmarks.contender import repeated, serve, timed
 from benchmarks.keyed.keyed_rows import KEYS, SCHEMA, half_new_ids, load_ids, rows_of, scattered, update_ids
 from lakelet.table import Table
+from lakelet.table.read.kept_lookup import THREAD_NAME
 
 TABLE = "bench.keyed"
 
@@ -96,11 +98,15 @@ def upsert(folders: list[str], rows: int, count: int) -> dict[str, Any]:
 
 
 def get(folder: str, key: str, rows: int, warm_up: int, count: int) -> dict[str, Any]:
-    """Rows by their keys, one by one, out of a table that has answered `warm_up` of them."""
+    """Rows by their keys, one by one, out of a table that has answered `warm_up` of them, half of them from lookup files."""
     target = _open(folder)
     keys = rows_of(update_ids(rows, warm_up + count, 99), 0).select(KEYS[key]).to_pylist()
     times, processor = [], []
-    for wanted in keys:
+    for place, wanted in enumerate(keys):
+        if place == warm_up // 2:
+            for thread in threading.enumerate():
+                if thread.name == THREAD_NAME:
+                    thread.join()
         begin, used = time.perf_counter(), time.thread_time()
         found = target.get(wanted)
         times.append(time.perf_counter() - begin)

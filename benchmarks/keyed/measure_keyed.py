@@ -27,7 +27,8 @@ MANY_UPSERT_ROWS = 2_000_000
 MEMORY_LIMIT_MIB = 1536
 
 GETS = 2_000
-GETS_BEFORE = 300
+# So many that lookup files pay, and are made.
+GETS_BEFORE = 6_000
 MANY_KEYS = 10_000
 
 KERNEL_ROWS = 10_000_000
