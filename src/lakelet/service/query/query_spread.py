@@ -26,8 +26,8 @@ from lakelet.sql.sandbox.spread import Fragment, SpreadFailedError, Told, Work
 from lakelet.storage.spill_folder import SpillFolder
 
 _LOG = logging.getLogger("lakelet.service.query")
-# What memory has of tables travels in one message to each node.
-_MOST_SENT_BYTES = 8 << 20
+# What memory has of tables travels in one message to each node, or with every task of Spark.
+MOST_SENT_BYTES = 8 << 20
 
 
 class WorkerLostError(Exception):
@@ -94,7 +94,7 @@ class QuerySpread:
         """Whether what memory has of the tables is little enough to be sent along."""
         rows = work.overlay.rows
         stays = rows is None or self._nodes.own in self._workers
-        return work.sent_bytes + (0 if stays or rows is None else rows.nbytes) <= _MOST_SENT_BYTES
+        return work.sent_bytes + (0 if stays or rows is None else rows.nbytes) <= MOST_SENT_BYTES
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""

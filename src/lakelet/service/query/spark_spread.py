@@ -9,7 +9,6 @@ asked combines their rows.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -23,16 +22,13 @@ from lakelet.ids import RandomIds
 from lakelet.service.query.gathered_rows import GatheredPart, GatheredRows
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_run import Interruptible
-from lakelet.service.query.query_spread import FragmentStream, QuerySpread
+from lakelet.service.query.query_spread import MOST_SENT_BYTES, FragmentStream, QuerySpread
 from lakelet.service.query.spark_fragment import SparkFragment
 from lakelet.service.service_spark import ServiceSpark
 from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, Work
 from lakelet.storage.spill_folder import SpillFolder
 
-_LOG = logging.getLogger("lakelet.service.query")
 _IDS = RandomIds()
-# What memory has of other tables travels with every task.
-_MOST_SENT_BYTES = 8 << 20
 _TASK_BYTES = 128 << 20
 
 
@@ -72,7 +68,7 @@ class SparkSpread:
 
     def can_take(self, work: Work) -> bool:
         """Whether what memory has of the tables is little enough to be sent along."""
-        return work.sent_bytes <= _MOST_SENT_BYTES
+        return work.sent_bytes <= MOST_SENT_BYTES
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""

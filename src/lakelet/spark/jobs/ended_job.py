@@ -16,7 +16,7 @@ _LOOK_SECONDS = 0.2
 
 @contextmanager
 def ended_job(spark: SparkSession, tag: str, stopped: Callable[[], bool]) -> Iterator[None]:
-    """Jobs of the block end once it is `stopped`; CompactionCancelled is raised then, whatever they had done."""
+    """Jobs of the block end once it is `stopped`, and CompactionCancelled is raised; what is done by then is not undone."""
     if stopped():
         raise CompactionCancelled
     over = threading.Event()

@@ -280,7 +280,7 @@ def test_a_small_query_stays_on_one_node(served: ServedLake) -> None:
 
 
 def test_little_is_sent_to_other_nodes(served: ServedLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelet.service.query.query_spread._MOST_SENT_BYTES", 100)
+    monkeypatch.setattr("lakelet.service.query.query_spread.MOST_SENT_BYTES", 100)
     with spread_engine(served) as (engine, workers):
         # Buffered rows of the table that is split stay here.
         assert rows(engine, "SELECT count(id) AS c FROM sales") == [{"c": 400}]
