@@ -20,6 +20,7 @@ from lakelet.model.types import (
     FLOATS,
     INTEGERS,
     STRINGS,
+    TIMESTAMPS,
     Array,
     Atomic,
     DataType,
@@ -31,7 +32,7 @@ from lakelet.model.types import (
 )
 from lakelet.sink.rows.conversion import convert_array
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
-from lakelet.sink.rows.value_checks import check_values, shown_value
+from lakelet.sink.rows.value_checks import HAS_ZONE, NEEDS_ZONE, check_values, shown_value
 
 _TYPES = pa.types
 # Types that tables do not support, and the types that their values can be stored as.
@@ -121,10 +122,15 @@ def _check_castable(source: pa.DataType, target: DataType, where: str) -> None:
         case Atomic(kind, _) if _ACCEPTS[kind](source):
             return
         case _:
-            hint = next((hint for is_kind, hint in _HINTS.items() if is_kind(source)), "")
             raise InvalidError(
-                f"column {where!r} is {target}; the data has {source}, which does not convert without loss{hint}"
+                f"column {where!r} is {target}; the data has {source}, which does not convert without loss{_hint(source, target)}"
             )
+
+
+def _hint(source: pa.DataType, target: DataType) -> str:
+    if _TYPES.is_timestamp(source) and isinstance(target, Atomic) and target.kind in TIMESTAMPS:
+        return HAS_ZONE if target.kind is Kind.TIMESTAMP else NEEDS_ZONE
+    return next((hint for is_kind, hint in _HINTS.items() if is_kind(source)), "")
 
 
 def _check_struct(source: pa.StructType, fields: Sequence[Field], where: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -19,6 +20,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.arrow.python_values import is_kept, without_uuids
 from lakelet.model.types import Field
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
+from lakelet.sink.rows.value_checks import HAS_ZONE, NEEDS_ZONE
 
 
 class Apart(Enum):
@@ -213,8 +215,18 @@ def _python_value(value: Any) -> Any:
 def _lossy(number: int, value: Any, field: pa.Field) -> str:
     return (
         f"the rows do not fit the table's types: row {number} has {value!r} for column {field.name!r}, "
-        f"which {field.type} cannot hold without loss"
+        f"which {field.type} cannot hold without loss{_zone_hint(value, field.type)}"
     )
+
+
+def _zone_hint(value: Any, arrow: pa.DataType) -> str:
+    if (
+        not pa.types.is_timestamp(arrow)
+        or not isinstance(value, datetime)
+        or (value.tzinfo is None) == (arrow.tz is None)
+    ):
+        return ""
+    return NEEDS_ZONE if value.tzinfo is None else HAS_ZONE
 
 
 def _from_rows(

@@ -40,6 +40,11 @@ _MOST_DIGITS = 38
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _SHOWN_CHARACTERS = 100
+# What to do where only one of data and column knows a time zone.
+NEEDS_ZONE = (
+    "; a moment needs a time zone: give the values theirs (tzinfo=timezone.utc in Python, assume_timezone in Arrow)"
+)
+HAS_ZONE = "; the column has no time zone: remove that of the values, or make the column WITH LOCAL TIME ZONE"
 
 
 def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:

@@ -13,6 +13,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
+from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.row_input import batches_of
 
 SCHEMA = pa.schema([pa.field("a", pa.int32(), nullable=False), ("b", pa.string()), ("l", pa.list_(pa.int16()))])
@@ -126,6 +127,22 @@ def test_a_dict_loses_nothing(kind: str, value: object) -> None:
     schema = arrow_schema([Field(0, "c", parse_type(kind))])
     with pytest.raises(InvalidError, match=r"row 1 has .* for column 'c', which .* cannot hold without loss"):
         list(batches_of([{"c": None}, {"c": value}], schema))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "advice"),
+    [
+        ("TIMESTAMP(6)", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "the column has no time zone"),
+        ("TIMESTAMP(6) WITH LOCAL TIME ZONE", dt.datetime(2024, 1, 1), "a moment needs a time zone"),
+    ],
+)
+def test_times_of_the_other_kind_are_refused_with_advice(kind: str, value: dt.datetime, advice: str) -> None:
+    fields = [Field(0, "c", parse_type(kind))]
+    with pytest.raises(InvalidError, match=advice):
+        list(batches_of([{"c": value}], arrow_schema(fields)))
+    of_value = pa.record_batch({"c": pa.array([value], pa.timestamp("us", "UTC" if value.tzinfo else None))})
+    with pytest.raises(InvalidError, match=advice):
+        RowCaster(fields).cast(of_value)
 
 
 def test_uuids_of_dicts_are_text_or_bytes() -> None:
