@@ -3,7 +3,25 @@
 The bottom of the tree: every stage reads its settings through `TableOptions.get`, none parses text itself.
 """
 
-from lakelet.options.compaction import (
+from lakelet.options.connection import (
+    CALLBACKS_ALLOW,
+    CATALOG_PREFIX,
+    CONNECTION_OPTIONS,
+    S3_ACCESS_KEY,
+    S3_ENDPOINT,
+    S3_PATH_STYLE_ACCESS,
+    S3_REGION,
+    S3_SECRET_KEY,
+    S3_SESSION_TOKEN,
+)
+from lakelet.options.option import (
+    ACTED,
+    KEPT,
+    REFUSED,
+    Effect,
+    Option,
+)
+from lakelet.options.table.compaction import (
     COMPACTION_DELETE_RATIO_THRESHOLD,
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_FORCE_UP_LEVEL_0,
@@ -27,18 +45,7 @@ from lakelet.options.compaction import (
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
 )
-from lakelet.options.connection import (
-    CALLBACKS_ALLOW,
-    CATALOG_PREFIX,
-    CONNECTION_OPTIONS,
-    S3_ACCESS_KEY,
-    S3_ENDPOINT,
-    S3_PATH_STYLE_ACCESS,
-    S3_REGION,
-    S3_SECRET_KEY,
-    S3_SESSION_TOKEN,
-)
-from lakelet.options.files import (
+from lakelet.options.table.files import (
     CHANGELOG_FILE_COMPRESSION,
     CHANGELOG_FILE_FORMAT,
     CHANGELOG_FILE_PREFIX,
@@ -67,7 +74,7 @@ from lakelet.options.files import (
     SST_RESTART_INTERVAL,
     TARGET_FILE_SIZE,
 )
-from lakelet.options.iceberg import (
+from lakelet.options.table.iceberg import (
     ICEBERG_COMPACT_MAX_FILES,
     ICEBERG_COMPACT_MIN_FILES,
     ICEBERG_DELETE_AFTER_COMMIT,
@@ -80,7 +87,7 @@ from lakelet.options.iceberg import (
     keeps_iceberg_metadata,
     publishes_iceberg,
 )
-from lakelet.options.layout import (
+from lakelet.options.table.layout import (
     ADD_COLUMN_BEFORE_PARTITION,
     BRANCH,
     BUCKET,
@@ -103,7 +110,7 @@ from lakelet.options.layout import (
     PRIMARY_KEY,
     TYPE,
 )
-from lakelet.options.merge import (
+from lakelet.options.table.merge import (
     AGGREGATE_FUNCTION,
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     CHANGELOG_PRODUCER,
@@ -131,14 +138,7 @@ from lakelet.options.merge import (
     SEQUENCE_GROUP,
     TIME_FIELD,
 )
-from lakelet.options.option import (
-    ACTED,
-    KEPT,
-    REFUSED,
-    Effect,
-    Option,
-)
-from lakelet.options.read import (
+from lakelet.options.table.read import (
     SCAN_MANIFEST_PARALLELISM,
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
@@ -149,7 +149,7 @@ from lakelet.options.read import (
     SOURCE_SPLIT_OPEN_FILE_COST,
     SOURCE_SPLIT_TARGET_SIZE,
 )
-from lakelet.options.realtime import (
+from lakelet.options.table.realtime import (
     MEMTABLE_CONCURRENT_FLUSHES,
     MEMTABLE_FLUSH_THRESHOLD,
     MEMTABLE_MAX_NUMBER,
@@ -158,7 +158,7 @@ from lakelet.options.realtime import (
     WAL_SYNC,
     WAL_SYNC_INTERVAL,
 )
-from lakelet.options.retention import (
+from lakelet.options.table.retention import (
     CHANGELOG_NUM_RETAINED_MAX,
     CHANGELOG_NUM_RETAINED_MIN,
     CHANGELOG_TIME_RETAINED,
@@ -178,7 +178,7 @@ from lakelet.options.retention import (
     SNAPSHOT_NUM_RETAINED_MIN,
     SNAPSHOT_TIME_RETAINED,
 )
-from lakelet.options.service import (
+from lakelet.options.table.service import (
     SERVICE_ATTACHED,
     SERVICE_BACKUP_ENABLED,
     SERVICE_BUFFER_SIZE,
@@ -189,7 +189,7 @@ from lakelet.options.service import (
     SERVICE_RETENTION_DAYS,
     SERVICE_STATUS,
 )
-from lakelet.options.stream import (
+from lakelet.options.table.stream import (
     CONSUMER_ID,
     CONSUMER_IGNORE_PROGRESS,
     CONSUMER_MODE,
@@ -214,18 +214,10 @@ from lakelet.options.stream import (
     STREAMING_READ_SNAPSHOT_DELAY,
     stream_option,
 )
-from lakelet.options.table_options import (
+from lakelet.options.table.table_options import (
     TABLE_OPTIONS,
 )
-from lakelet.options.values import (
-    TableOptions,
-    check_alter,
-    check_connection,
-    check_options,
-    check_stored,
-    find_option,
-)
-from lakelet.options.versions import (
+from lakelet.options.table.versions import (
     SCAN_FALLBACK_BRANCH,
     SINK_PROCESS_TIME_ZONE,
     SINK_WATERMARK_TIME_ZONE,
@@ -241,7 +233,7 @@ from lakelet.options.versions import (
     TAG_PERIOD_FORMATTER,
     TAG_TIME_EXPIRE_ENABLED,
 )
-from lakelet.options.write import (
+from lakelet.options.table.write import (
     COMMIT_CALLBACK_PARAM,
     COMMIT_CALLBACKS,
     COMMIT_FORCE_CREATE_SNAPSHOT,
@@ -264,6 +256,14 @@ from lakelet.options.write import (
     WRITE_BUFFER_SIZE,
     WRITE_MISSING_COLUMNS,
     WRITE_ONLY,
+)
+from lakelet.options.values import (
+    TableOptions,
+    check_alter,
+    check_connection,
+    check_options,
+    check_stored,
+    find_option,
 )
 
 __all__ = [

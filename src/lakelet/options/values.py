@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 
 from lakelet.errors import InvalidError
 from lakelet.options.connection import CATALOG_PREFIX, CONNECTION_OPTIONS
-from lakelet.options.files import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
-from lakelet.options.layout import (
+from lakelet.options.option import Option
+from lakelet.options.table.files import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
+from lakelet.options.table.layout import (
     DATA_FILE_PATH_DIRECTORY,
     DELETION_VECTORS_ENABLED,
     DELETION_VECTORS_MODIFIABLE,
     TABLE_FOLDERS,
 )
-from lakelet.options.merge import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
-from lakelet.options.option import Option
-from lakelet.options.table_options import TABLE_OPTIONS
+from lakelet.options.table.merge import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
+from lakelet.options.table.table_options import TABLE_OPTIONS
 
 T = TypeVar("T")
 

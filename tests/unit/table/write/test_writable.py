@@ -12,7 +12,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.schema_change.evolution import add_column
 from lakelet.model.type_parser import parse_type
 from lakelet.options.option import KEPT, Option
-from lakelet.options.table_options import TABLE_OPTIONS
+from lakelet.options.table.table_options import TABLE_OPTIONS
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from lakelet.options.files import COMPRESSION_NAME
 from lakelet.options.kinds import (
     BOOL,
     COUNT,
@@ -16,6 +15,7 @@ from lakelet.options.kinds import (
     one_of,
 )
 from lakelet.options.option import ACTED, REFUSED, Option, declare
+from lakelet.options.table.files import COMPRESSION_NAME
 
 WRITE_ONLY = declare(
     "write-only",

@@ -6,20 +6,20 @@ Families come after plain options, so that a key is first looked up by its full 
 
 from typing import Any
 
-from lakelet.options.compaction import COMPACTION_OPTIONS
-from lakelet.options.extensions import EXTENSION_OPTIONS
-from lakelet.options.files import FILE_OPTIONS, SST_OPTIONS
-from lakelet.options.iceberg import ICEBERG_OPTIONS
-from lakelet.options.layout import LAYOUT_OPTIONS
-from lakelet.options.merge import MERGING_OPTIONS
 from lakelet.options.option import Option
-from lakelet.options.read import READING_OPTIONS
-from lakelet.options.realtime import REALTIME_OPTIONS
-from lakelet.options.retention import RETENTION_OPTIONS
-from lakelet.options.service import SERVICE_OPTIONS
-from lakelet.options.stream import STREAMED_TABLE_OPTIONS
-from lakelet.options.versions import VERSION_OPTIONS
-from lakelet.options.write import WRITING_OPTIONS
+from lakelet.options.table.compaction import COMPACTION_OPTIONS
+from lakelet.options.table.extensions import EXTENSION_OPTIONS
+from lakelet.options.table.files import FILE_OPTIONS, SST_OPTIONS
+from lakelet.options.table.iceberg import ICEBERG_OPTIONS
+from lakelet.options.table.layout import LAYOUT_OPTIONS
+from lakelet.options.table.merge import MERGING_OPTIONS
+from lakelet.options.table.read import READING_OPTIONS
+from lakelet.options.table.realtime import REALTIME_OPTIONS
+from lakelet.options.table.retention import RETENTION_OPTIONS
+from lakelet.options.table.service import SERVICE_OPTIONS
+from lakelet.options.table.stream import STREAMED_TABLE_OPTIONS
+from lakelet.options.table.versions import VERSION_OPTIONS
+from lakelet.options.table.write import WRITING_OPTIONS
 
 TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
     sorted(

@@ -8,12 +8,12 @@ import pytest
 
 import lakelet.options as options_package
 from lakelet.options import ACTED, CONNECTION_OPTIONS, KEPT, REFUSED, TABLE_OPTIONS, Option, find_option
-from lakelet.options.files import SST_OPTIONS
-from lakelet.options.iceberg import ICEBERG_OPTIONS
-from lakelet.options.realtime import REALTIME_OPTIONS
-from lakelet.options.service import SERVICE_OPTIONS
+from lakelet.options.table.files import SST_OPTIONS
+from lakelet.options.table.iceberg import ICEBERG_OPTIONS
+from lakelet.options.table.realtime import REALTIME_OPTIONS
+from lakelet.options.table.service import SERVICE_OPTIONS
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 LISTED = dict(
     line.split(" = ", 1)
     for line in (Path(__file__).parent / "paimon-1.4.2-options.txt").read_text(encoding="utf-8").splitlines()
@@ -104,7 +104,7 @@ def test_the_page_shows_every_option_once(generator: ModuleType) -> None:
 
 def test_every_option_that_is_acted_on_is_read_somewhere() -> None:
     package = ROOT / "src" / "lakelet"
-    sources = [path for path in package.rglob("*.py") if path.parent.name != "options"]
+    sources = [path for path in package.rglob("*.py") if package / "options" not in path.parents]
     code = "\n".join(path.read_text(encoding="utf-8") for path in [*sources, package / "options" / "values.py"])
     names = {id(value): name for name, value in vars(options_package).items() if isinstance(value, Option)}
     acted = [option for option in TABLE_OPTIONS if option.effect is ACTED]
