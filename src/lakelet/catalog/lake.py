@@ -16,6 +16,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lakelet.callbacks.iceberg.rest_settings import check_rest_settings
 from lakelet.catalog.given_definition import (
     Columns,
     given_fields,
@@ -27,6 +28,7 @@ from lakelet.catalog.given_definition import (
 from lakelet.catalog.metadata_cache.iceberg_open import iceberg_source, load_iceberg
 from lakelet.catalog.rename import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
+from lakelet.catalog.rest_catalogs import GivenRestCatalogs
 from lakelet.catalog.table_files import make_table, remove_table
 from lakelet.catalog.views import View, read_view, remove_view, view_names, write_view
 from lakelet.clock import Clock, SystemClock
@@ -105,6 +107,7 @@ class Lake:
             load_iceberg(cache, self)
         self._session: SqlSession | None = None
         self._catalogs: Catalogs | None = None
+        self._rest_catalogs = GivenRestCatalogs(store, self._options)
 
     def __repr__(self) -> str:
         return f"Lake({self._store.location!r})"
@@ -413,6 +416,7 @@ class Lake:
         texts = option_texts(options)
         check_options(texts)
         check_callbacks(texts, self._callback_modules)
+        check_rest_settings(texts, texts, self._rest_catalogs)
         if PATH.name in texts:
             raise InvalidError(
                 f"option {PATH.name!r}: the location of a table follows from its name, found {texts[PATH.name]!r}"
@@ -449,7 +453,8 @@ class Lake:
             raise AlreadyExistsError(f"{name!r} is a view in {self.location}: drop it first, or take another name")
 
     def _home(self, paths: TablePaths) -> TableHome:
-        return TableHome(self._store, paths, self._clock, self._ids, self._callback_modules, metadata=self._metadata)
+        home = TableHome(self._store, paths, self._clock, self._ids, self._callback_modules, metadata=self._metadata)
+        return replace(home, rest_catalogs=self._rest_catalogs)
 
     def _no_database(self, name: str) -> NotFoundError:
         return NotFoundError(

@@ -14,7 +14,7 @@ from pyiceberg.catalog import Catalog, MetastoreCatalog, _import_catalog
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestWriter
 from pyiceberg.schema import Schema
-from pyiceberg.table import StagedTable, Table, Transaction
+from pyiceberg.table import CreateTableTransaction, StagedTable, Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.transforms import UnknownTransform
@@ -52,6 +52,11 @@ def apply_changes(
 ) -> None:
     """Adds changes to an uncommitted transaction."""
     transaction._apply(updates, requirements)
+
+
+def staged_table(transaction: CreateTableTransaction) -> Table:
+    """The table that a transaction would create, with the identity and the location that its catalog gave it."""
+    return transaction._table
 
 
 def fields_by_id(schema: Schema) -> Mapping[int, NestedField]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakelet.errors import InvalidError
 from lakelet.lsm.changelog_producer import INPUT
+from lakelet.lsm.engine.aggregate.functions import UNITED
 from lakelet.lsm.engine.aggregation import AggregationEngine
 from lakelet.lsm.engine.partial_update import PartialUpdateEngine
 from lakelet.lsm.engine.removal import removes_rows
@@ -64,10 +65,10 @@ def _check_folding(schema: TableSchema, options: TableOptions) -> None:
             "next, which are to be folded with it"
         )
     for rule in engine.rules if isinstance(engine, AggregationEngine | PartialUpdateEngine) else ():
-        if rule.function == "rbm32":
+        if rule.function in UNITED:
             raise _refused(
-                f"a column that is aggregated with 'rbm32' ({rule.column!r}): bytes that are no bitmap would be found at the "
-                "flush, when nobody can refuse them any longer"
+                f"a column that is aggregated with '{rule.function}' ({rule.column!r}): bytes that are no such value would be "
+                "found at the flush, when nobody can refuse them any longer"
             )
 
 

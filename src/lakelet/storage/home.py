@@ -2,7 +2,8 @@
 
 It also says whether new files, which are invisible before a snapshot references them, are written deferred: they are where one
 process writes and commits, for the commit syncs all files that its snapshot references first. An unpickled home writes durably
-again, since its messages may outlive its process; and it has no metadata source of its own, so that executors read the store.
+again, since its messages may outlive its process; and it has no metadata source of its own, so that executors read the store, and
+no REST catalogs, whose secrets stay where the program is.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from lakelet.events.event import TableFormat, TableName
 from lakelet.ids import Ids, RandomIds
 from lakelet.storage.metadata_source import MetadataSource
 from lakelet.storage.paths import TablePaths
+from lakelet.storage.rest_catalogs import RestCatalogs
 from lakelet.storage.store import ObjectStore, OutputFile
 
-_LEFT_BEHIND = ("defers", "metadata")
+_LEFT_BEHIND = ("defers", "metadata", "rest_catalogs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class TableHome:
     defers: bool = field(default=False, compare=False)
     # Reads the table's metadata in place of the store, such as a cache; `commit/metadata/source` is its only user.
     metadata: MetadataSource | None = field(default=None, compare=False, repr=False)
+    # Where the table may be published, as the program that opened the lake allows it.
+    rest_catalogs: RestCatalogs | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type[TableHome], tuple[object, ...]]:
         return TableHome, tuple(getattr(self, one.name) for one in fields(self) if one.name not in _LEFT_BEHIND)

@@ -176,7 +176,7 @@ def test_a_table_of_the_same_name_gets_no_foreign_files() -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("fields.default-aggregate-function", "hll_sketch"),
+        ("fields.default-aggregate-function", "median"),
         ("changelog-producer", "full-compaction"),
     ],
 )

@@ -83,6 +83,10 @@ def test_a_delete_that_removes_nothing_is_refused(tmp_path: Path) -> None:
         ({**SUM, **REMOVED, "changelog-producer": "lookup"}, "whose deletes remove rows"),
         ({**SUM, **REMOVED, "deletion-vectors.enabled": "true"}, "whose deletes remove rows"),
         ({"merge-engine": "aggregation", "bucket": "1", "fields.b.aggregate-function": "rbm32"}, "'rbm32'"),
+        (
+            {"merge-engine": "aggregation", "bucket": "1", "fields.b.aggregate-function": "theta_sketch"},
+            "'theta_sketch'",
+        ),
     ],
 )
 def test_what_a_writer_cannot_fold_is_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:

@@ -152,18 +152,94 @@ def test_a_delete_that_later_rows_would_be_added_to_is_refused() -> None:
         table.delete([{"k": 1}])
 
 
-def test_updates_are_refused_by_name() -> None:
-    table = made({"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"})
+MERGE = "MERGE INTO d.t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN"
+
+
+@pytest.mark.parametrize("text", ["UPDATE d.t SET n = 3", f"{MERGE} UPDATE SET n = 3"])
+def test_aggregated_rows_are_not_updated(text: str) -> None:
+    table = made(SUM)
     table.write([{"k": 1, "n": 2}])
+    with pytest.raises(InvalidError, match=r"'merge-engine' = 'aggregation'.*insert rows, which are merged"):
+        Lake(table.home.store).sql(text)
+    assert [row["n"] for row in rows(table)] == [2]
+
+
+GROUP = {
+    "merge-engine": "partial-update",
+    "fields.m.sequence-group": "t,d",
+    "fields.d.aggregate-function": "sum",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ("n = 3", [(1, 3, 7, "a", 1), (2, 3, None, None, None)]),
+        ("n = n + k, t = 'b' WHERE k = 1", [(1, 3, 7, "b", 1), (2, 5, None, None, None)]),
+        ("t = NULL WHERE k = 1", [(1, 2, 7, None, 1), (2, 5, None, None, None)]),
+        ("m = 8, t = 'b' WHERE TRUE", [(1, 2, 8, "b", 1), (2, 5, 8, "b", None)]),
+        ("n = NULL WHERE n = 2", "would get NULL in column 'n'"),
+        ("t = 'b' WHERE k = 2", "column 't' changes with its sequence group alone"),
+        ("m = NULL WHERE k = 1", "column 'm' changes with its sequence group alone"),
+        ("m = 6 WHERE k = 1", "a lesser value in the sequence columns of column 'm'"),
+        ("d = 2 WHERE k = 1", r"column 'd' is aggregated \('sum'\) and cannot be set"),
+    ],
+)
+def test_partial_updates_are_updated_or_refused(change: str, wanted: Any) -> None:
+    table = made(GROUP)
+    table.write([{"k": 1, "n": 2, "m": 7, "t": "a", "d": Decimal(1)}, {"k": 2, "n": 5}])
+    before = rows(table)
+    sql = Lake(table.home.store).sql
+    if isinstance(wanted, str):
+        with pytest.raises(InvalidError, match=wanted):
+            sql(f"UPDATE d.t SET {change}")
+        assert rows(table) == before
+        return
+    returned = sql(f"UPDATE d.t SET {change} RETURNING *").rows()
+    assert [tuple(row.values()) for row in rows(table)] == wanted
+    assert [row for row in wanted if row in returned] == sorted(returned, key=lambda row: row[0])
+    table.compact(True)
+    assert [tuple(row.values()) for row in rows(table)] == wanted
+
+
+def test_a_value_that_only_an_unmerged_row_shows_is_not_lost_by_an_update() -> None:
+    """Written without its sequence it is there until the key is written once more."""
+    table = made(GROUP)
+    table.write([{"k": 1, "n": 2, "t": "a"}])
+    with pytest.raises(InvalidError, match="column 't' changes with its sequence group alone"):
+        Lake(table.home.store).sql("UPDATE d.t SET n = 3")
+    assert [(row["n"], row["t"]) for row in rows(table)] == [(2, "a")]
+
+
+def test_merge_into_a_partial_update() -> None:
+    table = made({"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"})
+    table.write([{"k": number, "n": number, "t": "old"} for number in (1, 2, 3)])
     lake = Lake(table.home.store)
-    for text in (
-        "UPDATE d.t SET n = 3",
-        "MERGE INTO d.t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET n = 3",
-    ):
-        with pytest.raises(InvalidError, match=r"'merge-engine' = 'partial-update'.*insert rows, which are merged"):
-            lake.sql(text)
-    lake.sql("MERGE INTO d.t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN DELETE")
-    assert rows(table) == []
+    lake.sql(
+        "MERGE INTO d.t USING (VALUES (1, 10), (2, 20), (4, 40)) AS s(k, n) ON t.k = s.k WHEN MATCHED AND s.n > 15 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT (k, n) VALUES (s.k, s.n) "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET t = 'alone'"
+    )
+    assert [(row["k"], row["n"], row["t"]) for row in rows(table)] == [(1, 11, "old"), (3, 3, "alone"), (4, 40, None)]
+    lake.sql("INSERT INTO d.t (k, n) VALUES (1, 5), (5, 50) ON CONFLICT DO UPDATE SET n = t.n + excluded.n")
+    assert [row["n"] for row in rows(table)] == [16, 3, 40, 50]
+    lake.sql(f"{MERGE} DELETE")
+    assert [row["k"] for row in rows(table)] == [3, 4, 5]
+
+
+def test_a_column_that_cannot_be_null_and_is_aggregated_keeps_a_row_from_being_updated() -> None:
+    columns = [("k", "INT NOT NULL"), ("g", "INT"), ("n", "INT NOT NULL"), ("t", "STRING")]
+    options = {"merge-engine": "partial-update", "fields.g.sequence-group": "n"}
+    for function, refused in (("sum", True), ("max", False)):
+        table = made({**options, "fields.n.aggregate-function": function}, columns)
+        table.write([{"k": 1, "g": 1, "n": 2, "t": "a"}])
+        sql = Lake(table.home.store).sql
+        if refused:
+            with pytest.raises(InvalidError, match="column 'n' is NOT NULL, and would be aggregated"):
+                sql("UPDATE d.t SET t = 'b'")
+        else:
+            sql("UPDATE d.t SET t = 'b'")
+            assert rows(table) == [{"k": 1, "g": 1, "n": 2, "t": "b"}]
 
 
 def test_rules_of_a_table_with_rows_stay() -> None:

@@ -7,7 +7,8 @@ Nothing of it is visible before `vN.metadata.json`, which is created only if abs
 version before or this one. Versions that were not published are skipped: each publication brings the table to its newest
 snapshot.
 
-Which files are published says `published_levels`; of tables with deletion vectors these are published, too.
+Which files are published says `published_levels`; of tables with deletion vectors these are published, too. A table of a REST
+catalog is published there after its metadata file, `rest_publication`.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from lakelet.callbacks.iceberg.published_schema import (
     partition_spec,
 )
 from lakelet.callbacks.iceberg.published_vectors import VectorDescriber
+from lakelet.callbacks.iceberg.rest_publication import bring_to_rest, withdraw_from_rest
 from lakelet.commit.callbacks.callback_files import delta_files
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.metadata.schemas import latest_schema
@@ -63,6 +65,7 @@ from lakelet.options import (
     ICEBERG_MANIFEST_COMPRESSION,
     ICEBERG_MANIFEST_LEGACY,
     TableOptions,
+    keeps_iceberg_metadata,
     publishes_iceberg,
 )
 from lakelet.storage.home import TableHome
@@ -115,7 +118,14 @@ def publish_quietly(home: TableHome) -> None:
 
 
 def withdraw_quietly(home: TableHome, schema: TableSchema) -> None:
-    """Remove the Iceberg metadata of a table that is dropped or gets another name; what goes wrong is logged."""
+    """Remove the Iceberg table of one that is dropped or gets another name: from its REST catalog, and its metadata where it is
+    not in the table's folder. What goes wrong is logged."""
+    try:
+        withdraw_from_rest(home, PublishedFolder.of(home, TableOptions(schema.options)), TableOptions(schema.options))
+    except LakeletError as error:
+        _LOG.warning("%s stays in its REST catalog: %s", home.where(home.paths.root), error)
+    if keeps_iceberg_metadata(schema.options):
+        return
     try:
         folder = PublishedFolder.of(home, TableOptions(schema.options))
         versions = folder.versions()
@@ -154,7 +164,7 @@ class Publication:
         there = self._folder.read(snapshot.id) if snapshot.id in versions else None
         if there is not None and is_made_of(current_snapshot(there), snapshot):
             self._point_to(snapshot.id, versions)
-            self._note_tags(there, snapshot.id)
+            self._bring(self._with_tags(there, snapshot.id))
             return
         changes = self._changes(snapshot, versions)
         try:
@@ -175,9 +185,16 @@ class Publication:
             attempt.remove()
             return
         self._point_to(snapshot.id, versions)
-        OlderVersions(self._home, self._folder, self._codec, self._options).remove(
-            metadata, changes.base, snapshot.id, versions
-        )
+        try:
+            self._bring(metadata)
+        finally:
+            # Also where the REST catalog is silent: what expires has no rows in its table's snapshots any more.
+            OlderVersions(self._home, self._folder, self._codec, self._options).remove(
+                metadata, changes.base, snapshot.id, versions
+            )
+
+    def _bring(self, metadata: Metadata) -> None:
+        bring_to_rest(self._home, self._folder, self._options, metadata)
 
     def _manifests(self, snapshot: Snapshot, changes: _Changes) -> tuple[ManifestSet, list[PublishedManifest], int]:
         """The manifests of the snapshot, and the number of the next row, where rows have numbers."""
@@ -204,11 +221,14 @@ class Publication:
             )
         return attempt.new_vectors(rows, describer.puffins)
 
-    def _note_tags(self, metadata: Metadata, number: int) -> None:
-        """Give a version that is published the tags that the table has now."""
+    def _with_tags(self, metadata: Metadata, number: int) -> Metadata:
+        """A version that is published, with the tags that the table has now."""
         refs = self._refs(metadata["snapshots"])
-        if refs != metadata.get("refs"):
-            self._home.store.put(self._folder.version_path(number), encode_metadata({**metadata, "refs": refs}))
+        if refs == metadata.get("refs"):
+            return metadata
+        tagged = {**metadata, "refs": refs}
+        self._home.store.put(self._folder.version_path(number), encode_metadata(tagged))
+        return tagged
 
     # ------------------------------------------------------------------ which files
 

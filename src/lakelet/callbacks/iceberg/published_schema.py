@@ -71,7 +71,8 @@ def check_published(schema: TableSchema) -> None:
         return
     if not publishes_iceberg(schema.options):
         raise InvalidError(
-            f"option '{ICEBERG_STORAGE.name}': {storage} is not published to; expected table-location or hadoop-catalog"
+            f"option '{ICEBERG_STORAGE.name}': {storage} is not published to; expected table-location, hadoop-catalog or "
+            "rest-catalog"
         )
     if options.get(DELETION_VECTORS_ENABLED):
         if options.get(ICEBERG_FORMAT_VERSION) < _VECTORS_SINCE:

@@ -100,6 +100,12 @@ class Catalogs:
             self._opened[name] = IcebergCatalog(name, properties, self._source)
         return self._opened[name]
 
+    def given(self, name: str) -> IcebergCatalog:
+        """The catalog of that name as the program alone describes it, whatever the lake's folder says."""
+        own = None if self._own() is None else self._store.location
+        properties = configured(name, own) | self._given(name)
+        return IcebergCatalog(name, self._with_s3(properties), self._source)
+
     def create(self, name: str, properties: Mapping[str, str]) -> None:
         """Stores a catalog in the lake after checking that it can be opened. Secrets are refused: they are given when the lake
         is opened."""
@@ -149,6 +155,9 @@ class Catalogs:
             given = configured(name, None if own is None else self._store.location) | given
             check_secrets(name, kept or {}, given)
             properties = dict(kept or {}) | given
+        return self._with_s3(properties)
+
+    def _with_s3(self, properties: dict[str, str]) -> dict[str, str]:
         return self._lake_s3() | properties if not any(key.startswith("s3.") for key in properties) else properties
 
     def _lake_s3(self) -> dict[str, str]:

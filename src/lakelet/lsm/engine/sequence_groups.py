@@ -52,6 +52,11 @@ class SequenceGroup:
         """The sequence columns."""
         return tuple(name for name, _ in self.sequence)
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """All columns of the group."""
+        return frozenset((*self.sequence_names, *self.members))
+
 
 @dataclass(frozen=True, slots=True)
 class GroupActions:

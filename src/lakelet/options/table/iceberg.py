@@ -7,12 +7,13 @@ from lakelet.errors import InvalidError
 from lakelet.options.kinds import BOOL, STRING, integer, one_of
 from lakelet.options.option import ACTED, Option, declare
 
+REST_CATALOG = "rest-catalog"
 ICEBERG_STORAGE = declare(
     "metadata.iceberg.storage",
-    one_of("disabled", "table-location", "hadoop-catalog", "rest-catalog", "hive-catalog"),
+    one_of("disabled", "table-location", "hadoop-catalog", REST_CATALOG, "hive-catalog"),
     "disabled",
-    "Where each commit publishes the table as an Iceberg table: in the table's folder, or below `iceberg/` of the warehouse; "
-    "rest-catalog and hive-catalog are other engines'.",
+    "Where each commit publishes the table as an Iceberg table: in the table's folder, below `iceberg/` of the warehouse, or "
+    "there and in an Iceberg REST catalog; hive-catalog is other engines'.",
     ACTED,
 )
 ICEBERG_STORAGE_LOCATION = declare(
@@ -71,6 +72,20 @@ ICEBERG_MANIFEST_LEGACY = declare(
     "Whether Iceberg manifest lists name their counts as Iceberg 1.4 did, for readers that know no other names.",
     ACTED,
 )
+ICEBERG_DATABASE = declare(
+    "metadata.iceberg.database", STRING, None, "Name of the database in the Iceberg catalog, if another.", ACTED
+)
+ICEBERG_TABLE = declare(
+    "metadata.iceberg.table", STRING, None, "Name of the table in the Iceberg catalog, if another.", ACTED
+)
+ICEBERG_REST_SETTING = declare(
+    "metadata.iceberg.rest.<setting>",
+    STRING,
+    None,
+    "Which Iceberg REST catalog the table is published in: its `uri`, and its `warehouse` where it has several. Everything else "
+    "about it is given to connect().",
+    ACTED,
+)
 
 ICEBERG_OPTIONS: tuple[Option[Any], ...] = (
     ICEBERG_STORAGE,
@@ -91,17 +106,22 @@ ICEBERG_OPTIONS: tuple[Option[Any], ...] = (
         "org.apache.hadoop.hive.metastore.HiveMetaStoreClient",
         "Client of the Hive metastore that other engines use for Iceberg.",
     ),
-    declare("metadata.iceberg.database", STRING, None, "Name of the database in the Iceberg catalog, if another."),
-    declare("metadata.iceberg.table", STRING, None, "Name of the table in the Iceberg catalog, if another."),
+    ICEBERG_DATABASE,
+    ICEBERG_TABLE,
     declare("metadata.iceberg.glue.skip-archive", BOOL, "false", "Whether AWS Glue archives no older versions."),
     declare("metadata.iceberg.hive-skip-update-stats", BOOL, "false", "Whether Hive's statistics stay as they are."),
-    declare("metadata.iceberg.rest.<setting>", STRING, None, "A setting of the Iceberg REST catalog."),
+    ICEBERG_REST_SETTING,
 )
 
 
 def publishes_iceberg(options: Mapping[str, str]) -> bool:
     """Whether Lakelet publishes a table with these options. A stored value that is none is another engine's matter."""
-    return _value(ICEBERG_STORAGE, options) in ("table-location", "hadoop-catalog")
+    return _value(ICEBERG_STORAGE, options) in ("table-location", "hadoop-catalog", REST_CATALOG)
+
+
+def publishes_to_rest(options: Mapping[str, str]) -> bool:
+    """Whether a table with these options is published in a REST catalog as well."""
+    return _value(ICEBERG_STORAGE, options) == REST_CATALOG
 
 
 def keeps_iceberg_metadata(options: Mapping[str, str]) -> bool:

@@ -4,9 +4,9 @@
                         with `deletion-vectors.enabled` rows are marked instead, and the file stays
     primary-key table   a deleted row is written once more as a delete, an added row is an upsert
 
-A delete carries the whole row (in a folding table what `lsm/engine/removal` says), so that it gets the row's bucket, has the
-row's sequence where `sequence.field` decides (a delete without one would lose against the row), and shows readers of changes
-what was deleted.
+A delete carries the whole row, so that it gets the row's bucket, has the row's sequence where `sequence.field` decides (a delete
+without one would lose against the row), and shows readers of changes what was deleted. In a folding table `lsm/engine/removal`
+says what it carries, and `lsm/engine/row_update` what an update does.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.lsm.engine.removal import removal
+from lakelet.lsm.engine.row_update import row_update
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_arrays import Kinds
@@ -74,7 +75,7 @@ def prepare_keyed(
     columns = arrow_schema(schema.fields)
     try:
         for found, kinds in changes:
-            batch = _bare_deletes(found, kinds, schema)
+            batch = _as_written(found, kinds, schema)
             writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=columns), kinds)
         return Prepared(_marked(home, writer.prepare_commit()), writer.runs)
     except BaseException:
@@ -82,13 +83,18 @@ def prepare_keyed(
         raise
 
 
-def _bare_deletes(rows: pa.RecordBatch, kinds: Kinds | None, schema: TableSchema) -> pa.RecordBatch:
-    """The rows as they are written: deletes of a folding table carry no values, or later rows would be merged with them. The
-    rows are all deletes or none is."""
-    if kinds is None or not len(kinds) or kinds[0] != RowKind.DELETE:
+def _as_written(rows: pa.RecordBatch, kinds: Kinds | None, schema: TableSchema) -> pa.RecordBatch:
+    """The rows as they are written into a folding table: deletes carry no values, or later rows would be merged with them, and
+    updates none that would be aggregated again. The rows are all deletes or none is."""
+    if kinds is None or not len(kinds):
         return rows
-    removing = removal(schema)
-    return rows if removing is None else removing.bare(rows)
+    if kinds[0] == RowKind.DELETE:
+        removing = removal(schema)
+        return rows if removing is None else removing.bare(rows)
+    if not (kinds == RowKind.UPDATE_AFTER).any():
+        return rows
+    update = row_update(schema, "the table")
+    return rows if update is None else update.written(rows, kinds)
 
 
 def without_files(snapshot: Snapshot, splits: Iterable[Split]) -> tuple[CommitMessage, ...]:

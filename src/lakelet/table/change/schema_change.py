@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lakelet.callbacks.iceberg.rest_settings import check_rest_settings
 from lakelet.commit.callbacks.callback_classes import check_callbacks
 from lakelet.commit.metadata.schemas import change_schema
 from lakelet.commit.metadata.version_ids import latest_id
@@ -118,6 +119,7 @@ class SchemaChanges:
             if changes.get(option.name) not in (None, schema.options.get(option.name)):
                 raise InvalidError(f"option '{option.name}' says how a table is made and cannot be changed afterwards")
         changed = evolution.change_options(schema, changes)
+        check_rest_settings(given, changed.options, self.home.rest_catalogs)
         if keeps_iceberg_metadata(changed.options) and not keeps_iceberg_metadata(schema.options):
             _check_room_for_iceberg(self.home)
         fallback = changes.get(SCAN_FALLBACK_BRANCH.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.errors import LakeletError
-from lakelet.options import keeps_iceberg_metadata, publishes_iceberg
+from lakelet.options import publishes_iceberg
 from lakelet.storage.home import TableHome
 
 
@@ -21,14 +21,13 @@ def republish(home: TableHome) -> None:
 
 
 def withdraw(home: TableHome) -> None:
-    """Remove the Iceberg metadata of a published table that is about to be dropped or renamed, where it lies outside the table's
-    folder. What goes wrong is logged."""
+    """Remove the Iceberg table of a published table that is about to be dropped or renamed. What goes wrong is logged."""
     try:
         schema = latest_schema(home)
     except LakeletError:
         # A damaged table can be dropped, too.
         return
-    if publishes_iceberg(schema.options) and not keeps_iceberg_metadata(schema.options):
+    if publishes_iceberg(schema.options):
         from lakelet.callbacks.iceberg.publication import withdraw_quietly  # noqa: PLC0415 - for those tables only.
 
         withdraw_quietly(home, schema)

@@ -16,6 +16,7 @@ from lakelet.table.table import Table
 from tests.crash.warehouse import lake_on
 
 STORAGE = "metadata.iceberg.storage"
+REST = "metadata.iceberg.rest.uri"
 FOLDER = "iceberg/d/t/metadata"
 HINT = f"{FOLDER}/version-hint.text"
 
@@ -390,7 +391,13 @@ def test_metadata_in_the_table_leaves_no_identity_file(store: Flaky, lake: Lake)
     ("options", "expected"),
     [
         ({STORAGE: "hive-catalog"}, "hive-catalog is not published to"),
-        ({STORAGE: "rest-catalog"}, "rest-catalog is not published to"),
+        ({STORAGE: "rest-catalog"}, "needs 'metadata.iceberg.rest.uri'"),
+        ({STORAGE: "rest-catalog", REST: "ftp://h"}, "begins with http:// or https://, found 'ftp://h'"),
+        ({STORAGE: "rest-catalog", REST: "http://h:port"}, "begins with http:// or https://, found 'http://h:port'"),
+        ({STORAGE: "rest-catalog", REST: "http://me:word@h"}, "an address without a user and parameters"),
+        ({STORAGE: "rest-catalog", REST: "http://h"}, "http://h, which is not among those of this program"),
+        ({"metadata.iceberg.rest.token": "t"}, "pass 'catalog.<name>.token' to connect()"),
+        ({"metadata.iceberg.rest.io-impl": "java.lang.Runtime"}, "pass 'catalog.<name>.io-impl' to connect()"),
         ({STORAGE: "table-location", "file.format": "orc"}, "the format orc"),
         ({STORAGE: "table-location", "file.format.per.level": "5:avro"}, "the format avro"),
         ({STORAGE: "table-location", "deletion-vectors.enabled": "true"}, "'metadata.iceberg.format-version' = '3'"),

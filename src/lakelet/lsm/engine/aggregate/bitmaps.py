@@ -1,36 +1,39 @@
-"""`rbm32`: the union of roaring bitmaps of 32-bit numbers, in the portable form that Java writes."""
+"""`rbm32` and `rbm64`: unions of roaring bitmaps, in the bytes that Java Paimon writes.
+
+Those of 32-bit numbers are in the portable format, those of 64-bit numbers in the one of Java's Roaring64Bitmap
+(`format/index/radix_bitmap`), which other libraries do not write. Java unites two values at a time, and the bytes of a 64-bit
+bitmap follow from the steps.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import pyarrow as pa
 
 from lakelet.errors import CorruptionError, InvalidError
+from lakelet.format.index import radix_bitmap
 from lakelet.format.index.deletion_vectors import decode_bitmap, encode_bitmap
 from lakelet.lsm.engine.aggregate.column_rule import ColumnRule
-from lakelet.lsm.engine.aggregate.row_actions import ADD, ADD_OLDER, SET, Actions
-from lakelet.lsm.engine.key_groups import KeyGroups
 
 
-def united(groups: KeyGroups, rule: ColumnRule, actions: Actions) -> pa.Array:
-    """The union of each key's bitmaps. One that is alone is the value as it was written."""
-    column = groups.column(rule.column)
-    valid = groups.valid(rule.column)
-    counts = np.isin(actions, (ADD, ADD_OLDER)) & valid
-    # A value that is set replaces all before it, also with NULL.
-    sets = actions == SET
-    found: list[bytes | None] = []
-    for start, end in zip(groups.starts.tolist(), groups.ends.tolist(), strict=True):
-        first = start + int(np.flatnonzero(sets[start:end])[-1]) if sets[start:end].any() else start
-        rows = first + np.flatnonzero(counts[first:end] | (sets[first:end] & valid[first:end]))
-        bitmaps = [column[row].as_py() for row in rows.tolist()]
-        found.append(_union(bitmaps, rule) if len(bitmaps) > 1 else next(iter(bitmaps), None))
-    return pa.array(found, column.type)
-
-
-def _union(bitmaps: list[bytes], rule: ColumnRule) -> bytes:
+def united_bitmaps(values: Sequence[bytes], rule: ColumnRule) -> bytes:
+    """The union of bitmaps of 32-bit numbers."""
     try:
-        parts = [decode_bitmap(bitmap, path=f"column {rule.column!r}") for bitmap in bitmaps]
+        parts = [decode_bitmap(bitmap, path=f"column {rule.column!r}") for bitmap in values]
     except CorruptionError as error:
         raise InvalidError(f"column {rule.column!r} is aggregated with '{rule.function}': {error}") from error
     return encode_bitmap(np.unique(np.concatenate(parts)))
+
+
+def united_wide_bitmaps(values: Sequence[bytes], rule: ColumnRule) -> bytes:
+    """The union of bitmaps of 64-bit numbers, oldest first."""
+    result = values[0]
+    for value in values[1:]:
+        try:
+            result = radix_bitmap.united(result, value)
+        except CorruptionError as error:
+            raise InvalidError(
+                f"column {rule.column!r} is aggregated with '{rule.function}', and a value is no such bitmap: {error}"
+            ) from error
+    return result

@@ -1,12 +1,10 @@
 """The aggregate functions by their names: what types they take, whether they take values back, and how they compute.
 
-    last_value, last_non_null_value, first_value, first_non_null_value       choose the value of a row
-    max, min, bool_and, bool_or                                              choose by comparing; FALSE is less than TRUE
-    sum, product                                                             compute
-    listagg, collect, merge_map, merge_map_with_keytime, nested_update,
-    nested_partial_update, rbm32                                             assemble what the values hold
-
-A function that Paimon has and that is not here is refused by name: its results would have to be the same bytes.
+last_value, last_non_null_value, first_value, first_non_null_value       choose the value of a row
+max, min, bool_and, bool_or                                              choose by comparing; FALSE is less than TRUE
+sum, product                                                             compute
+listagg, collect, merge_map, merge_map_with_keytime, nested_update,
+nested_partial_update, rbm32, rbm64, hll_sketch, theta_sketch            assemble what the values hold
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
-from lakelet.lsm.engine.aggregate.bitmaps import united
+from lakelet.lsm.engine.aggregate.bitmaps import united_bitmaps, united_wide_bitmaps
 from lakelet.lsm.engine.aggregate.collections import collected, merged_maps, nested_rows, timed_maps, updated_rows
 from lakelet.lsm.engine.aggregate.column_checks import (
     anything,
@@ -54,7 +52,9 @@ from lakelet.lsm.engine.aggregate.fold_loops import (
     select_loop,
 )
 from lakelet.lsm.engine.aggregate.numbers import computed
+from lakelet.lsm.engine.aggregate.opaque_values import united
 from lakelet.lsm.engine.aggregate.row_actions import ADD, Actions, ignoring_retracts, takes_back
+from lakelet.lsm.engine.aggregate.sketches import missing_library, united_hll, united_theta
 from lakelet.lsm.engine.aggregate.texts import joined
 from lakelet.lsm.engine.key_groups import KeyGroups, Places
 from lakelet.lsm.key_words import Words, encode_keys, encode_versions
@@ -110,6 +110,7 @@ def _product(groups: KeyGroups, rule: ColumnRule, actions: Actions) -> pa.Array:
     return decimal_products(groups, rule, actions) if is_decimal else computed(PRODUCT, groups, rule, actions)
 
 
+_BYTES = "VARBINARY or BYTES"
 _MAP = "a MAP whose keys are no bytes or maps"
 _ALL = (
     AggregateFunction("last_value", _chosen(LAST_VALUE), anything, "any type", retracts=True),
@@ -139,15 +140,14 @@ _ALL = (
     AggregateFunction(
         "nested_partial_update", updated_rows, is_array_of_rows, "an ARRAY of rows", refuses=nested_problem
     ),
-    AggregateFunction("rbm32", united, is_bytes, "VARBINARY or BYTES"),
+    AggregateFunction("rbm32", united(united_bitmaps), is_bytes, _BYTES),
+    AggregateFunction("rbm64", united(united_wide_bitmaps), is_bytes, _BYTES),
+    AggregateFunction("hll_sketch", united(united_hll), is_bytes, _BYTES, refuses=missing_library),
+    AggregateFunction("theta_sketch", united(united_theta), is_bytes, _BYTES, refuses=missing_library),
 )
 FUNCTIONS = {function.name: function for function in _ALL}
-
-_PAIMONS_OWN = {
-    "hll_sketch": "its bytes are those of a sketch that the DataSketches library of Java writes",
-    "theta_sketch": "its bytes are those of a sketch that the DataSketches library of Java writes",
-    "rbm64": "its bytes are those of a radix tree that the roaring bitmaps of Java write",
-}
+UNITED = ("rbm32", "rbm64", "hll_sketch", "theta_sketch")
+"""The functions that cannot tell whether bytes are a value of theirs before they unite them."""
 
 
 def function_of(rule: ColumnRule, option: str) -> AggregateFunction:
@@ -155,10 +155,6 @@ def function_of(rule: ColumnRule, option: str) -> AggregateFunction:
     column's type does not take."""
     function = FUNCTIONS.get(rule.function)
     if function is None:
-        if rule.function in _PAIMONS_OWN:
-            raise InvalidError(
-                f"option '{option}' = '{rule.function}' is not supported by Lakelet: {_PAIMONS_OWN[rule.function]}"
-            )
         nearest = difflib.get_close_matches(rule.function.lower(), list(FUNCTIONS), n=1, cutoff=0.4)
         meant = f"; did you mean '{nearest[0]}'?" if nearest else ""
         raise InvalidError(f"option '{option}': there is no aggregate function '{rule.function}'{meant}")

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
+from lakelet.lsm.engine.row_update import RowUpdate, row_update
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import TIMESTAMPS, Atomic, Field, Kind, Row
 from lakelet.options import SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
@@ -25,6 +27,7 @@ from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Change
 from lakelet.sql.statements.change.change_values import ChangeValues, Default, Fields, Given, Kept, Value, givens
 from lakelet.sql.statements.change.conflict_query import ConflictQuery
+from lakelet.sql.statements.change.folded_update import check_settable, lost_values, lower
 from lakelet.sql.statements.change.merge_keys import may_insert_known_keys
 from lakelet.sql.statements.change.merge_query import MergeQuery, add_written
 from lakelet.sql.statements.rows.conversions import converted
@@ -49,10 +52,18 @@ class ChangeQuery:
     has_coarse: bool = True
     defaults: ColumnDefaults = LITERALS
     _values: list[dict[str, Value]] = field(init=False)
+    _update: RowUpdate | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         values = ChangeValues(self.statement, self.change, self.schema, self.names, self.defaults, self.source_columns)
         self._values = [values.of(number) for number in range(len(self.change.clauses))]
+        updates = self._updates()
+        if updates and self.schema.primary_keys:
+            what = f"{self.change.name}: {self.change.target.shown}"
+            update = self._update = row_update(self.schema, what)
+            if update is not None:
+                for number in updates:
+                    check_settable(update, self._assigned(number), what)
 
     def defaulted(self) -> dict[str, frozenset[int]]:
         """The numbers of the clauses that set each column to its default."""
@@ -129,6 +140,9 @@ class ChangeQuery:
         older = self._older(types)
         if older is not None:
             items.append(f"{older} AS {names.older}")
+        lost = self._lost(types)
+        if lost is not None:
+            items.append(f"{lost} AS {names.lost}")
         if self.change.joins:
             chosen = [name for name in types.names if name.startswith(names.chosen_stem)]
             clause = f"COALESCE({', '.join(f'{name}.{names.clause}' for name in chosen)})"
@@ -206,19 +220,47 @@ class ChangeQuery:
         """SQL for whether an update lowers the sequence field of a row, so that the merge would ignore the update."""
         options = TableOptions(self.schema.options)
         names = [name for name in options.get(SEQUENCE_FIELD) or () if self.schema.primary_keys]
-        sign = ">" if options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending" else "<"
+        descending = options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending"
         cases = ""
-        for number, (clause, values) in enumerate(zip(self.change.clauses, self._values, strict=True)):
-            if clause.action is not Action.UPDATE or all(isinstance(values[name], Kept) for name in names):
-                continue
-            test = "FALSE"
-            for name in reversed(names):
-                old = self._kept_name(name)
-                new = self._converted(number, self.schema.field(name), values[name], old, types)
-                lower = f"{new} {sign} {old} OR ({new} IS NULL AND {old} IS NOT NULL)"
-                test = f"(COALESCE({lower}, FALSE) OR ({new} IS NOT DISTINCT FROM {old} AND {test}))"
-            cases += f" WHEN {number} THEN {test}"
+        for number in self._updates():
+            if set(names) & set(self._assigned(number)):
+                test = lower(names, partial(self._new, number, types), self._old, descending=descending)
+                cases += f" WHEN {number} THEN {test}"
         return f"CASE {self.names.clause}{cases} ELSE FALSE END" if cases else None
+
+    def _lost(self, types: pa.Schema) -> str | None:
+        """SQL for the value of an update that would change nothing in a table that merges rows."""
+        cases, update = "", self._update
+        if update is None:
+            return None
+        for number in self._updates():
+            volatile = [one.name for one in self.defaults.volatile(self.schema.fields)]
+            values = self._values[number]
+            assigned = [
+                name
+                for name in self._assigned(number)
+                # Such a default is filled in after the query.
+                if not (isinstance(values[name], Default) and name in volatile)
+            ]
+            new = partial(self._new, number, types)
+            found = lost_values(update, assigned, self.schema.names, new, self._old)
+            if found is not None:
+                cases += f" WHEN {number} THEN {found}"
+        return f"CASE {self.names.clause}{cases} END" if cases else None
+
+    def _updates(self) -> list[int]:
+        """The numbers of the clauses that update rows."""
+        return [number for number, one in enumerate(self.change.clauses) if one.action is Action.UPDATE]
+
+    def _assigned(self, number: int) -> list[str]:
+        """The columns that a clause gives values to."""
+        return [name for name, value in self._values[number].items() if not isinstance(value, Kept)]
+
+    def _new(self, number: int, types: pa.Schema, name: str) -> str:
+        return self._converted(number, self.schema.field(name), self._values[number][name], self._old(name), types)
+
+    def _old(self, name: str) -> str:
+        return self._kept_name(name)
 
     def _kept(self) -> list[str]:
         """The target's columns whose values the outer query needs."""
@@ -226,6 +268,9 @@ class ChangeQuery:
         if self.schema.primary_keys:
             sequence = TableOptions(self.schema.options).get(SEQUENCE_FIELD)
             kept.update(sequence or ())
+        if self._update is not None:
+            kept.update(name for number in self._updates() for name in self._assigned(number))
+            kept.update(name for group in self._update.groups for name in group.columns)
         return [name for name in self.schema.names if name in kept]
 
     def _kept_name(self, name: str) -> str:

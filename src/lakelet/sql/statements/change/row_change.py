@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
+from lakelet.lsm.engine.row_update import row_update
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field, with_nullable
-from lakelet.options import FIRST_ROW, FOLDING, MERGE_ENGINE, TableOptions
+from lakelet.options import FIRST_ROW, MERGE_ENGINE, TableOptions
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.context import Context
@@ -34,6 +35,7 @@ from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Change
 from lakelet.sql.statements.change.change_query import ChangeQuery, source_query
+from lakelet.sql.statements.change.folded_update import lost_value
 from lakelet.sql.statements.change.merge_query import UNNAMED
 from lakelet.sql.statements.change.returned_rows import ReturnedRows
 from lakelet.sql.statements.change.row_expressions import check_row_expressions
@@ -127,16 +129,8 @@ class _ChangeRun:
             return
         actions = {clause.action for clause in self.change.clauses}
         engine = TableOptions(schema.options).get(MERGE_ENGINE)
-        if engine == FIRST_ROW and actions & {Action.UPDATE, Action.DELETE}:
-            raise InvalidError(
-                f"{self.change.name}: {self.change.target.shown} keeps the first row of each key ('{MERGE_ENGINE.name}' = "
-                f"'{engine}'), so that its rows can be neither changed nor deleted"
-            )
-        if engine in FOLDING and Action.UPDATE in actions:
-            raise InvalidError(
-                f"{self.change.name}: {self.change.target.shown} merges rows of one key ('{MERGE_ENGINE.name}' = '{engine}'), so "
-                "that its rows are not replaced by others; insert rows, which are merged with them"
-            )
+        if Action.UPDATE in actions or (engine == FIRST_ROW and Action.DELETE in actions):
+            row_update(schema, f"{self.change.name}: {self.change.target.shown}")
         if Action.DELETE in actions:
             check_takes_deletes(schema)
 
@@ -298,6 +292,8 @@ class _ChangeBuilder:
             raise InvalidError(
                 f"{self._change.name}: a row would get a lower value of 'sequence.field' than it has, and would stay as it is"
             )
+        if names.lost in batch.schema.names and batch.column(names.lost).null_count < batch.num_rows:
+            raise lost_value(batch.column(names.lost).drop_null()[0].as_py(), self._schema, self._change.name)
         self._check_taken(batch)
         kinds = self._kinds[batch.column(names.clause).to_numpy()]
         gone = kinds != RowKind.INSERT

@@ -60,6 +60,11 @@ class InternalNames:
         return f"{self.prefix}older"
 
     @property
+    def lost(self) -> str:
+        """Which value of an update would change nothing."""
+        return f"{self.prefix}lost"
+
+    @property
     def taken(self) -> str:
         """Whether a row to insert has the key of an existing row."""
         return f"{self.prefix}taken"

@@ -1,0 +1,1 @@
+"""Native tables that are published in an Iceberg REST catalog."""
