@@ -33,7 +33,7 @@ from benchmarks.compaction.measure_compaction import (
 )
 from benchmarks.iceberg.measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
 from benchmarks.iceberg.measure_iceberg_plan import measure_iceberg_plan
-from benchmarks.keyed.measure_folds import measure_folds, measure_vector_scan
+from benchmarks.keyed.measure_folds import measure_folds, measure_vector_memory, measure_vector_scan
 from benchmarks.keyed.measure_keyed import (
     measure_get,
     measure_keyed_memory,
@@ -78,6 +78,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "merge_read": measure_merge_read,
     "folds": measure_folds,
     "vector_scan": measure_vector_scan,
+    "vector_memory": measure_vector_memory,
     "keyed_write": measure_keyed_write,
     "keyed_memory": measure_keyed_memory,
     "get": measure_get,

@@ -80,11 +80,19 @@ def write_stream(rows: int, upserts: int, upsert_rows: int, folder: str) -> dict
     return {**timer.taken, "files": len(files), "stored_rows": sum(file.row_count for _, file in files)}
 
 
-def load(folder: str, buckets: int, rows: int) -> dict[str, Any]:
+def load(folder: str, buckets: int, rows: int, options: dict[str, str] | None = None) -> dict[str, Any]:
     """A table of one load; -1 is for dynamic buckets."""
-    target = _create(folder, "BIGINT", buckets)
+    target = _create(folder, "BIGINT", buckets, options)
     with timed() as timer:
         target.write(scattered(rows, rows, 0))
+    return timer.taken
+
+
+def upsert_stream(folder: str, rows: int, count: int) -> dict[str, Any]:
+    """Known keys anew, whose rows are made as they are asked for."""
+    target = _open(folder)
+    with timed() as timer:
+        target.write(scattered(rows, count, 1))
     return timer.taken
 
 
@@ -145,4 +153,4 @@ def _open(folder: str) -> Table:
 
 
 if __name__ == "__main__":
-    serve(make, read, read_again, read_stream, write, write_stream, load, upsert, get, get_many)
+    serve(make, read, read_again, read_stream, write, write_stream, load, upsert_stream, upsert, get, get_many)

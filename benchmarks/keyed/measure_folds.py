@@ -7,7 +7,7 @@ import shutil
 from functools import partial
 from typing import Any
 
-from benchmarks.benchmark import Result, Scale, at_most, faster
+from benchmarks.benchmark import Result, Scale, at_most, faster, under
 from benchmarks.rounds import PYPAIMON, Contender, ContenderError, Measured, best_of, run_task
 
 ROWS = 1_000_000
@@ -25,6 +25,9 @@ ENGINES: dict[str, dict[str, str]] = {
 LIMITS = {"aggregation": 2.2, "partial-update": 2.2, "deduplicate": 1.35}
 VECTORS = {"deletion-vectors.enabled": "true", "write-only": "false"}
 VECTOR_LIMIT = 1.15
+MANY_ROWS = 10_000_000
+MANY_MARKED_ROWS = 1_000_000
+MEMORY_LIMIT_MIB = 1536
 
 
 def measure_folds(scale: Scale) -> list[Result]:
@@ -48,6 +51,24 @@ def measure_vector_scan(scale: Scale) -> list[Result]:
     shutil.rmtree(folder)
     name = f"scan of {scale.of(ROWS):,} rows with deletion vectors, pyarrow.dataset of the same files"
     return [at_most(name, found["lakelet"], found["plain"], VECTOR_LIMIT, PROCESSOR)]
+
+
+def measure_vector_memory(scale: Scale) -> list[Result]:
+    """An upsert into one bucket with deletion vectors, with the compaction that makes its rows visible, and the scan after it."""
+    rows, upsert_rows = scale.of(MANY_ROWS), scale.of(MANY_MARKED_ROWS)
+    folder = str(scale.folder / "vectors")
+    options = {**VECTORS, "bucket": "1"}
+    run_task("keyed/keyed_tasks.py", "load", {"folder": folder, "buckets": 1, "rows": rows, "options": options})
+    upserted = run_task("keyed/keyed_tasks.py", "upsert_stream", {"folder": folder, "rows": rows, "count": upsert_rows})
+    read = run_task("keyed/keyed_tasks.py", "read_stream", {"folder": folder, "columns": None, "repeats": 0})
+    assert read["rows"] == rows
+    results = []
+    for task, measured in (("upserting", upserted), ("reading", read)):
+        peak = measured["peak_bytes"] / (1 << 20)
+        text = f"{peak:.0f} MiB at most, in {measured['seconds']:.1f} s"
+        name = f"memory of {task} {upsert_rows:,} of {rows:,} rows with deletion vectors"
+        results.append(under(name, measured, peak, MEMORY_LIMIT_MIB, text, "MiB"))
+    return results
 
 
 def _fold_results(scale: Scale, engine: str, options: dict[str, str]) -> list[Result]:

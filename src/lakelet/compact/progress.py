@@ -12,8 +12,8 @@ from typing import TypeAlias
 class CompactionProgress:
     """The progress against the plan. Rows and bytes are of input files; `written_bytes` are of output files.
 
-    Where compaction makes the changelog, `looked_up` keys had their old rows looked up, `found` of them had one, and
-    `changelog_rows` were written.
+    The old rows of `looked_up` keys were looked up, for the changelog or because rows supersede them, and `found` of those were
+    there; `changelog_rows` were written.
     """
 
     tasks_done: int
@@ -66,13 +66,13 @@ class Watch:
             if self._progress is not None:
                 self._progress(self._state)
 
-    def count_changelog(self, *, looked_up: int = 0, found: int = 0, rows: int = 0) -> None:
-        """Add to what was done for the changelog, which the next report tells of."""
+    def count_lookups(self, *, looked_up: int, found: int) -> None:
+        """Add to the lookups of old rows, which the next report tells of."""
         with self._lock:
             state = self._state
-            self._state = replace(
-                state,
-                looked_up=state.looked_up + looked_up,
-                found=state.found + found,
-                changelog_rows=state.changelog_rows + rows,
-            )
+            self._state = replace(state, looked_up=state.looked_up + looked_up, found=state.found + found)
+
+    def count_changelog(self, *, rows: int) -> None:
+        """Add to the rows of the changelog, which the next report tells of."""
+        with self._lock:
+            self._state = replace(self._state, changelog_rows=self._state.changelog_rows + rows)

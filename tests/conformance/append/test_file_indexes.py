@@ -8,8 +8,11 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 import pytest
 
+from lakelet.errors import InvalidError
 from lakelet.format.index.file.container import decode_indexes
 from tests.conformance.tables import DATABASE, JAVA, LAKELET, Rows, Warehouse, same, spell_rows
 
@@ -213,6 +216,52 @@ def test_each_prunes_by_the_others_range_bitmaps(warehouse: Warehouse, name: str
         # Of a column that is NULL everywhere Java finds two rows of each of its own files.
         if filters != ["none isnull"] or name == "lakelet_range":
             assert sorted(map(str, (row["small"] for row in found))) == sorted(map(str, expected)), filters
+
+
+TIMES = [(f"t{precision}", f"TIMESTAMP({precision})") for precision in (0, 1, 2, 3, 5, 6, 9)]
+# Before 1970 too, where rounding down is not cutting off; not in the last second before, which ORC files have a second later.
+MOMENTS = ("1969-12-31 23:59:57.999999999", "1969-12-31 23:59:58.000500500", "1970-01-01 00:00:00.000000000",
+           "1970-01-01 00:00:01.123456789", "2024-02-29 12:00:00.100200300")  # fmt: skip
+SIGNS = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_times_with_more_digits_than_their_type_are_found(java_paimon: Any, tmp_path: Any, file_format: str) -> None:
+    """Java writes them as they are, and its indexes have them in their own way: what a scan shows a condition finds."""
+    made = Warehouse(tmp_path, java_paimon, None)  # type: ignore[arg-type]
+    for index in ("bloom-filter", "bitmap", "range-bitmap"):
+        # Neither a range bitmap nor Avro takes nanoseconds.
+        columns = dict(TIMES[:-1] if index == "range-bitmap" or file_format == "avro" else TIMES)
+        name = index.replace("-", "_")
+        options = {f"file-index.{index}.columns": ", ".join(columns), "file.format": file_format}
+        # Statistics leave out files as well, and are not what this is about.
+        options["metadata.stats-mode"] = "none"
+        made.create(JAVA, name, [("id", "INT"), *columns.items()], options=options)
+        for number, moment in enumerate(MOMENTS):
+            made.java.write(made.folder, f"{DATABASE}.{name}", [{"id": number, **dict.fromkeys(columns, moment)}])
+        table = made.table(name)
+        assert all(len(one) == len(columns) for one in indexes(made, name))
+        shown = table.scan().to_arrow()
+        asked = 0
+        for column in columns:
+            values = shown.column(column).combine_chunks()
+            for value in values:
+                for sign, check in SIGNS.items():
+                    where = f"{column} {sign} TIMESTAMP '{_moment(value)}'"
+                    try:
+                        found = table.scan(where=where).to_arrow()
+                    except InvalidError:
+                        # The literal has more digits than the type, so that nobody can ask.
+                        continue
+                    asked += 1
+                    expected = shown.filter(check(values, value)).column("id").to_pylist()
+                    assert sorted(found.column("id").to_pylist()) == sorted(expected), (index, where)
+        assert asked
+
+
+def _moment(value: Any) -> str:
+    """A timestamp as SQL spells it."""
+    return str(np.datetime64(value.value, value.type.unit)).replace("T", " ")
 
 
 def ordered(value: Any) -> Any:

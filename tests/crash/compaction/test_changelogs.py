@@ -11,6 +11,7 @@ from lakelet.testing.instrumented_stores import CountingStore, CrashStore, Simul
 from tests.crash.keyed_operations import keyed
 from tests.crash.operations import USER
 from tests.crash.warehouse import TABLE, check, copied, lake_on, prepared
+from tests.property.lookup_ways import WAYS, compact_by
 
 KINDS = ["+I", "-D", "+I", "+I"]
 OPTIONS = {
@@ -50,8 +51,11 @@ def replayed(lake: Lake) -> dict[object, object]:
     return state
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_a_changelog_is_complete_whenever_its_writer_crashed(name: str) -> None:
+@pytest.mark.parametrize(("name", "way"), [*((name, WAYS[0]) for name in OPTIONS), ("vectors", "lookup files")])
+def test_a_changelog_is_complete_whenever_its_writer_crashed(
+    monkeypatch: pytest.MonkeyPatch, name: str, way: str
+) -> None:
+    compact_by(monkeypatch, way)
     start = prepared(lambda lake: filled(lake, OPTIONS[name]))
     calls = _calls(start)
     for call in range(1, calls + 1):

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from lakelet import Lake, Table
-from lakelet.compact.keyed import task_changelog
 from lakelet.storage.memory import MemoryStore
 from tests.property.engine_tables import KEY, EngineTable
+from tests.property.lookup_ways import WAYS, compact_by
 from tests.tiers.examples import FIRST_SEED, examples
 
 STEPS = 7
@@ -75,8 +75,7 @@ def test_a_replay_gives_the_table(monkeypatch: pytest.MonkeyPatch, producer: str
     for seed in range(FIRST_SEED, FIRST_SEED + examples(3)):
         source = random.Random(f"{producer} {engine} {seed}")
         options = options_of(source, producer, engine)
-        # Old rows are looked up, or read in order.
-        monkeypatch.setattr(task_changelog, "LOOKUP_ROWS", source.choice([0, 2, 1 << 30]))
+        compact_by(monkeypatch, source.choice(WAYS))
         try:
             _run(source, producer, engine, seed, options)
         except Exception as error:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
@@ -24,6 +25,7 @@ from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import SteppingClock
 from tests.property import keyed_strategies
 from tests.property.keyed_model import KeyedModel, Record, same, shown
+from tests.property.lookup_ways import WAYS, compact_by
 from tests.property.table_model import Row, Struct, unsigned
 from tests.property.tables.test_keyed_tables import KeyedTables
 from tests.tiers.examples import examples
@@ -40,6 +42,10 @@ class CompactedTables(KeyedTables):
     tags: dict[str, int]
     saved: dict[int, dict[Any, Record]]
     current: int
+
+    def __init__(self) -> None:
+        self.patched = pytest.MonkeyPatch()
+        super().__init__()
 
     # A writer that is not finished by a compaction of its own shows only where level 0 is read.
     two_phases = None  # type: ignore[assignment]
@@ -65,6 +71,7 @@ class CompactedTables(KeyedTables):
             first=first,
         )
         self.kind_column = columns.named("op") if "rowkind.field" in layout.options else None
+        compact_by(self.patched, data.draw(st.sampled_from(WAYS), label="how old rows are found"))
         slow = data.draw(st.booleans(), label="older runs are large")
         if slow:
             patch.object(UniversalPolicy, "_grow", lambda policy, runs, count, now_ms: count).start()
@@ -82,8 +89,9 @@ class CompactedTables(KeyedTables):
             self.tables.append(keyed_strategies.make_table(lake, f"d.t{number}", layout, options))
 
     def teardown(self) -> None:
-        """Gives the policy back."""
+        """Gives the policy and the choice of lookups back."""
         patch.stopall()
+        self.patched.undo()
 
     # ------------------------------------------------------------------ what shows nothing
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
@@ -219,3 +220,17 @@ def test_an_indexed_column_is_not_renamed_away(lake: Lake) -> None:
     table = table_of(lake, columns="n")
     with pytest.raises(InvalidError, match="there is no column 'n'"):
         table.rename_column("n", "m")
+
+
+@pytest.mark.parametrize("index", ["bitmap", "bloom-filter"])
+@pytest.mark.parametrize("precision", [7, 9])
+def test_values_within_a_microsecond_are_told_apart(index: str, precision: int) -> None:
+    lake = Lake(MemoryStore())
+    lake.create_database("d")
+    options = {f"file-index.{index}.columns": "at", "metadata.stats-mode": "none"}
+    table = lake.create_table("d.t", [("id", "INT"), ("at", f"TIMESTAMP({precision})")], options=options)
+    times = pa.array([1_000_000_100, 1_000_000_200], pa.timestamp("ns"))
+    table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "at": times}))
+    at = "TIMESTAMP '1970-01-01 00:00:01.0000001'"
+    for where, expected in ((f"at = {at}", [1]), (f"at <> {at}", [2]), (f"at NOT IN ({at})", [2]), ("at IS NULL", [])):
+        assert table.scan(where=where).to_arrow().column("id").to_pylist() == expected, where

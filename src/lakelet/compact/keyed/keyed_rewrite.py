@@ -99,7 +99,7 @@ class KeyedRewriter:
         come: list[DataFile] = []
         moved: list[DataFile] = []
         folder = self._folders.bucket_folder(task.partition, task.bucket)
-        superseded = SupersededRows(self._home, self._schema, self._schema_of, self._compared(task), folder)
+        superseded = SupersededRows(self._home, self._schema, self._schema_of, self._compared(task), folder, watch)
         for group in self._groups(task, spec.settings):
             watch.check()
             if isinstance(group, DataFile):

@@ -17,6 +17,7 @@ Keys are compared as bytes that sort like the keys, batch by batch: memory holds
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,7 +32,7 @@ from lakelet.compact.task import CompactionTask
 from lakelet.format.data.new_files import NewFiles
 from lakelet.format.stats.nan_columns import nan_columns
 from lakelet.lsm.engine.merge_engine import SelectEngine
-from lakelet.lsm.key_value_columns import VALUE_KIND
+from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.run_merge import merge_runs
 from lakelet.lsm.sections import sections
@@ -48,14 +49,14 @@ from lakelet.options import (
 )
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.changes.changed_values import changed_values
-from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.merge.merge_reader import MergeReader
+from lakelet.read.serve.lookup_choice import looks_up
+from lakelet.read.serve.stored_rows import StoredRowReader
+from lakelet.sink.write.row_groups import ahead
 from lakelet.storage.home import TableHome
 
 Places = NDArray[np.int64]
 _GROUP_ROWS = 128 * 1024
-# A lookup costs about as much as reading this many rows in order.
-LOOKUP_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,14 @@ class TaskChangelog:
         )
         nans = known_nan_columns((*rising, *known), self.schema, self.schema_of)
         writer = SortedFileWriter(spec, self.home, files, self.folder, nan_columns=nans)
-        for batch in self._changes(rising, known, watch):
-            watch.check()
-            watch.count_changelog(rows=batch.num_rows)
-            rows = pa.Table.from_batches([batch])
-            writer.expect_nans(nan_columns(rows))
-            for start in range(0, rows.num_rows, _GROUP_ROWS):
-                writer.write(rows.slice(start, _GROUP_ROWS))
+        tables = (pa.Table.from_batches([batch]) for batch in self._changes(rising, known, watch))
+        with ThreadPoolExecutor(1, "lakelet-changelog") as pool:
+            for rows in ahead(tables, pool):
+                watch.check()
+                watch.count_changelog(rows=rows.num_rows)
+                writer.expect_nans(nan_columns(rows))
+                for start in range(0, rows.num_rows, _GROUP_ROWS):
+                    writer.write(rows.slice(start, _GROUP_ROWS))
         return writer.finish()
 
     def _near(self, rising: Sequence[DataFile], others: Sequence[DataFile]) -> tuple[DataFile, ...]:
@@ -107,12 +109,16 @@ class TaskChangelog:
         together = _SoughtRows(self._rows([*rising, *known]), self._keys) if self._folds_more(rising, known) else None
         for batch in self._rows(rising):
             keys = self._keys(batch)
-            before = stored.of(keys, batch)
+            nothing = _Found(batch.slice(0, 0), np.empty(0, np.int64))
+            before = stored.of(keys, batch) or nothing
             if together is not None:
-                after = together.of(keys, batch)
+                after = together.of(keys, batch) or nothing
+            elif self._replaces(before, batch):
+                after = _Found(batch, np.arange(batch.num_rows))
             else:
-                after = batch if before is None else self._merged(before, batch)
-            changes = self._compared(keys, before, batch.slice(0, 0) if after is None else after)
+                merged = self._merged(before.rows, batch)
+                after = _Found(merged, self._keys(merged).places_in(keys))
+            changes = self._compared(len(keys), before, after)
             if changes.num_rows:
                 yield changes
 
@@ -124,26 +130,36 @@ class TaskChangelog:
 
     def _stored(self, rising: Sequence[DataFile], known: Sequence[DataFile], watch: Watch) -> _StoredRows:
         """The rows of the known files: looked up where that costs less than reading them."""
-        few = sum(file.row_count for file in rising) * LOOKUP_ROWS <= sum(file.row_count for file in known)
+        few = looks_up(keys=sum(file.row_count for file in rising), rows=sum(file.row_count for file in known))
         if few and (isinstance(MergeSpec.of(self.schema).engine, SelectEngine) or _are_folded(known)):
             return _LookedUpRows(
-                PointReader(self.home, self.schema, self.schema.names, self.schema_of), self._split(known), watch
+                StoredRowReader(self.home, self.schema, self.schema.names, self.schema_of), self._split(known), watch
             )
         return _SoughtRows(self._rows(known), self._keys)
 
-    def _compared(self, keys: SortedKeys, before: pa.RecordBatch | None, after: pa.RecordBatch) -> pa.RecordBatch:
-        old = _by_key(keys, self._keys, before)
-        new = _by_key(keys, self._keys, after)
+    def _replaces(self, before: _Found, coming: pa.RecordBatch) -> bool:
+        """Whether rows that come are what is left of their keys: the newest row wins, and they are newer than those before."""
+        if not len(before.places):
+            return True
+        spec = MergeSpec.of(self.schema)
+        if not isinstance(spec.engine, SelectEngine) or spec.engine.keeps_first or spec.versions:
+            return False
+        theirs, ours = (rows.column(SEQUENCE_NUMBER).to_numpy() for rows in (before.rows, coming))
+        return bool((ours[before.places] >= theirs).all())
+
+    def _compared(self, count: int, before: _Found, after: _Found) -> pa.RecordBatch:
+        """The changes of as many keys."""
+        old, new = before.by_key(count), after.by_key(count)
         was, is_there = old >= 0, new >= 0
         if self._keeps_first:
             is_there &= ~was
             was[:] = False
         kept = was & is_there
         if kept.any():
-            changed = self._changed(before, old[kept], after, new[kept])
+            changed = self._changed(before.rows, old[kept], after.rows, new[kept])
             kept_places = np.flatnonzero(kept)[~changed]
             was[kept_places] = is_there[kept_places] = False
-        return _assembled(before, old, was, after, new, is_there)
+        return _assembled(before.rows, old, was, after.rows, new, is_there)
 
     def _merged(self, before: pa.RecordBatch, coming: pa.RecordBatch) -> pa.RecordBatch:
         """What is left of each key, deletes included."""
@@ -151,10 +167,10 @@ class TaskChangelog:
         merged = list(merge_runs([iter([before]), iter([coming])], spec, ordered=True))
         return pa.concat_batches(merged) if merged else coming.slice(0, 0)
 
-    def _changed(self, before: pa.RecordBatch | None, old: Places, after: pa.RecordBatch, new: Places) -> Mask:
+    def _changed(self, before: pa.RecordBatch, old: Places, after: pa.RecordBatch, new: Places) -> Mask:
         """Which updates are told of."""
         options = TableOptions(self.schema.options)
-        if before is None or not options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE):
+        if not options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE):
             return np.ones(len(old), np.bool_)
         ignored = options.get(CHANGELOG_PRODUCER_ROW_DEDUPLICATE_IGNORE_FIELDS) or ()
         names = [name for name in self.schema.names if name not in ignored]
@@ -204,10 +220,25 @@ def _are_folded(known: Sequence[DataFile]) -> bool:
     return len({file.level for file in known}) == 1 and all(file.delete_row_count == 0 for file in known)
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Rows, and for each the place of its key among the keys at hand, ascending."""
+
+    rows: pa.RecordBatch
+    places: Places
+
+    def by_key(self, count: int) -> Places:
+        """For each of `count` keys the place of its row, -1 where it has none or a deleted one."""
+        found = np.full(count, -1, np.int64)
+        alive = np.flatnonzero(self.rows.column(VALUE_KIND).to_numpy() & 1 == 0)
+        found[self.places[alive]] = alive
+        return found
+
+
 class _StoredRows(Protocol):
     """The rows of the state before, retracts among them."""
 
-    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> _Found | None:
         """The rows of keys that ascend from call to call, in their order, None where there are none; `coming` are the rows
         that have these keys."""
         ...
@@ -217,16 +248,16 @@ class _StoredRows(Protocol):
 class _LookedUpRows:
     """The rows of files in which the keys are looked up."""
 
-    reader: PointReader
+    reader: StoredRowReader
     split: Split
     watch: Watch
 
-    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> _Found | None:
         if not len(keys):
             return None
-        rows = self.reader.stored(self.split, pa.Table.from_batches([coming]))
-        self.watch.count_changelog(looked_up=len(keys), found=0 if rows is None else rows.num_rows)
-        return rows
+        found = self.reader.stored(self.split, pa.Table.from_batches([coming]))
+        self.watch.count_lookups(looked_up=len(keys), found=0 if found is None else found[0].num_rows)
+        return None if found is None else _Found(*found)
 
 
 class _SoughtRows:
@@ -237,21 +268,23 @@ class _SoughtRows:
         self._keys_of = keys_of
         self._held: tuple[pa.RecordBatch, SortedKeys] | None = None
 
-    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> pa.RecordBatch | None:
+    def of(self, keys: SortedKeys, coming: pa.RecordBatch) -> _Found | None:
         # Rows of lesser keys are passed over.
         found: list[pa.RecordBatch] = []
+        at: list[Places] = []
         while (held := self._next()) is not None:
             rows, their_keys = held
             count = their_keys.count_up_to(keys)
-            sought = their_keys.up_to(count).places_in(keys) >= 0
-            part = rows.slice(0, count).filter(pa.array(sought))
-            if part.num_rows:
-                found.append(part)
+            places = their_keys.up_to(count).places_in(keys)
+            sought = places >= 0
+            if sought.any():
+                found.append(rows.slice(0, count).filter(pa.array(sought)))
+                at.append(places[sought])
             if count < rows.num_rows:
                 self._held = (rows.slice(count), their_keys.after(count))
                 break
             self._held = None
-        return pa.concat_batches(found) if found else None
+        return _Found(pa.concat_batches(found), np.concatenate(at)) if found else None
 
     def _next(self) -> tuple[pa.RecordBatch, SortedKeys] | None:
         if self._held is None:
@@ -260,17 +293,8 @@ class _SoughtRows:
         return self._held
 
 
-def _by_key(keys: SortedKeys, keys_of: Callable[[pa.RecordBatch], SortedKeys], rows: pa.RecordBatch | None) -> Places:
-    """For each key the place of its row, -1 where it has none or a deleted one."""
-    found = np.full(len(keys), -1, np.int64)
-    if rows is not None and rows.num_rows:
-        alive = np.flatnonzero(rows.column(VALUE_KIND).to_numpy() & 1 == 0)
-        found[keys_of(rows).places_in(keys)[alive]] = alive
-    return found
-
-
 def _assembled(
-    before: pa.RecordBatch | None, old: Places, was: Mask, after: pa.RecordBatch, new: Places, is_there: Mask
+    before: pa.RecordBatch, old: Places, was: Mask, after: pa.RecordBatch, new: Places, is_there: Mask
 ) -> pa.RecordBatch:
     """The rows before that are told of and the rows after, by key, with their kinds."""
     gone, come = np.flatnonzero(was), np.flatnonzero(is_there)
@@ -282,8 +306,7 @@ def _assembled(
         ]
     ).astype(np.int8)
     order = np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")
-    count = 0 if before is None else before.num_rows
-    both_sides = after if before is None else pa.concat_batches([before.cast(after.schema), after])
-    rows = both_sides.take(pa.array(np.concatenate([old[gone], new[come] + count])[order]))
+    places = np.concatenate([old[gone], new[come] + before.num_rows])[order]
+    rows = pa.concat_batches([before.cast(after.schema), after]).take(pa.array(places))
     place = rows.schema.get_field_index(VALUE_KIND)
     return rows.set_column(place, rows.schema.field(place), pa.array(kinds[order], rows.schema.field(place).type))

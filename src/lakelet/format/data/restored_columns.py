@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
@@ -21,6 +22,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     lambda data_type: pa.types.is_binary(data_type) or pa.types.is_fixed_size_binary(data_type),
 )
 """Types that hold the same values; anything else in a file is damage."""
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def restore_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -56,8 +58,7 @@ def _restore(array: pa.Array, target: pa.DataType) -> pa.Array:
         values = _restore(array.values, target.value_type)
         return pa.Array.from_buffers(target, length, array.buffers()[:2], nulls, offset, [values])
     if types.is_timestamp(target) and types.is_timestamp(array.type):
-        # Digits beyond the column's precision are cut off; Java's writer lets them through.
-        return array.cast(pa.timestamp(array.type.unit, target.tz)).cast(target, safe=False)
+        return _in_unit(array.cast(pa.timestamp(array.type.unit, target.tz)), target)
     if types.is_timestamp(target) and array.type == pa.binary(INT96_BYTES):
         return decode_int96(array, target)
     if not any(of_kind(array.type) and of_kind(target) for of_kind in _KINDS) and not (
@@ -65,6 +66,17 @@ def _restore(array: pa.Array, target: pa.DataType) -> pa.Array:
     ):
         raise pa.ArrowInvalid(f"expected {target}, found {array.type}")
     return array.cast(target)
+
+
+def _in_unit(array: pa.Array, target: pa.TimestampType) -> pa.Array:
+    """Timestamps in another unit. Digits beyond it are cut off downwards, before 1970 too, as in Java, whose writer lets them
+    through; Arrow cuts them off towards 1970."""
+    finer = _PER_SECOND[array.type.unit] // _PER_SECOND[target.unit]
+    if finer <= 1:
+        return array.cast(target, safe=False)
+    numbers = array.cast(pa.int64()).fill_null(0).to_numpy()
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(np.floor_divide(numbers, finer), pa.int64(), mask=missing).cast(target)
 
 
 def _names(struct: pa.DataType) -> list[str]:

@@ -36,13 +36,13 @@ MAGIC_32 = 1581511376
 MAGIC_64 = 1681511377
 READ_SLACK = 8
 MAX_POSITION = 2**31 - 1
-_COOKIE = 12346
-_RUN_COOKIE = 12347
+COOKIE = 12346
+RUN_COOKIE = 12347
 _MAX_CONTAINERS = 1 << 16
-_CONTAINERS_WITH_OFFSETS = 4
-_ARRAY_LIMIT = 4096
-_BITMAP_BYTES = 8192
-_CONTAINER_SPAN = 1 << 16
+CONTAINERS_WITH_OFFSETS = 4
+ARRAY_LIMIT = 4096
+BITMAP_BYTES = 8192
+CONTAINER_SPAN = 1 << 16
 _U32 = 4
 
 Positions = NDArray[np.int64]
@@ -123,11 +123,11 @@ def _decode_bitmaps(reader: _Reader) -> Positions:
 
 def _decode_bitmap(reader: _Reader) -> Positions:
     cookie = reader.number("<u4")
-    if cookie & 0xFFFF == _RUN_COOKIE:
+    if cookie & 0xFFFF == RUN_COOKIE:
         containers = (cookie >> 16) + 1
         flags = reader.numbers("u1", (containers + 7) // 8).astype(np.uint8)
         is_run = np.unpackbits(flags, bitorder="little")[:containers].astype(np.bool_)
-    elif cookie == _COOKIE:
+    elif cookie == COOKIE:
         containers = reader.number("<u4")
         if containers > _MAX_CONTAINERS:
             raise reader.corrupt(f"claims {containers} containers")
@@ -137,7 +137,7 @@ def _decode_bitmap(reader: _Reader) -> Positions:
     keys, counts = reader.numbers("<u2", 2 * containers).reshape(-1, 2).T
     if (np.diff(keys) <= 0).any():
         raise reader.corrupt("has its containers out of order")
-    if cookie == _COOKIE or containers >= _CONTAINERS_WITH_OFFSETS:
+    if cookie == COOKIE or containers >= CONTAINERS_WITH_OFFSETS:
         reader.numbers("<u4", containers)
     parts = [
         _decode_container(reader, count + 1, run) + (key << 16)
@@ -152,14 +152,14 @@ def _decode_container(reader: _Reader, count: int, is_run: bool) -> Positions:
         lengths = rest + 1
         before = np.cumsum(lengths) - lengths
         positions: Positions = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
-    elif count <= _ARRAY_LIMIT:
+    elif count <= ARRAY_LIMIT:
         positions = reader.numbers("<u2", count)
     else:
-        bits = np.unpackbits(reader.numbers("u1", _BITMAP_BYTES).astype(np.uint8), bitorder="little")
+        bits = np.unpackbits(reader.numbers("u1", BITMAP_BYTES).astype(np.uint8), bitorder="little")
         positions = np.flatnonzero(bits).astype(np.int64)
     if len(positions) != count:
         raise reader.corrupt(f"has a container of {len(positions)} positions, expected {count}")
-    if (np.diff(positions) <= 0).any() or positions[-1] >= _CONTAINER_SPAN:
+    if (np.diff(positions) <= 0).any() or positions[-1] >= CONTAINER_SPAN:
         raise reader.corrupt("has positions out of order")
     return positions
 
@@ -196,11 +196,11 @@ def encode_bitmap(ordered: Positions) -> bytes:
     header = np.stack([keys, counts - 1], axis=1).astype("<u2").tobytes()
     runs = np.array([is_run for _, is_run in containers], np.bool_)
     if runs.any():
-        start = struct.pack("<I", _RUN_COOKIE | len(keys) - 1 << 16) + np.packbits(runs, bitorder="little").tobytes()
+        start = struct.pack("<I", RUN_COOKIE | len(keys) - 1 << 16) + np.packbits(runs, bitorder="little").tobytes()
     else:
-        start = struct.pack("<II", _COOKIE, len(keys))
+        start = struct.pack("<II", COOKIE, len(keys))
     pieces = [start, header]
-    if not runs.any() or len(keys) >= _CONTAINERS_WITH_OFFSETS:
+    if not runs.any() or len(keys) >= CONTAINERS_WITH_OFFSETS:
         sizes = np.array([len(content) for content, _ in containers], np.int64)
         first = len(start) + len(header) + _U32 * len(keys)
         pieces.append((first + np.cumsum(sizes) - sizes).astype("<u4").tobytes())
@@ -210,13 +210,13 @@ def encode_bitmap(ordered: Positions) -> bytes:
 def _encode_container(low: Positions) -> tuple[bytes, bool]:
     """The smallest form of a container, and whether that is runs."""
     run_begins = np.flatnonzero(np.diff(low, prepend=-2) != 1)
-    plain_bytes = 2 * len(low) if len(low) <= _ARRAY_LIMIT else _BITMAP_BYTES
+    plain_bytes = 2 * len(low) if len(low) <= ARRAY_LIMIT else BITMAP_BYTES
     if 2 + 4 * len(run_begins) < plain_bytes:
         lengths = np.diff(np.append(run_begins, len(low)))
         runs = np.stack([low[run_begins], lengths - 1], axis=1).astype("<u2").tobytes()
         return struct.pack("<H", len(run_begins)) + runs, True
-    if len(low) <= _ARRAY_LIMIT:
+    if len(low) <= ARRAY_LIMIT:
         return low.astype("<u2").tobytes(), False
-    bits = np.zeros(_CONTAINER_SPAN, np.uint8)
+    bits = np.zeros(CONTAINER_SPAN, np.uint8)
     bits[low] = 1
     return np.packbits(bits, bitorder="little").tobytes(), False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.sections import may_hold_retracts
+from lakelet.lsm.source.row_source import Hits
 from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
@@ -102,6 +104,20 @@ class FileColumns:
         return evolve_batch(batch, self.schema_of(schema_id).fields, fields)
 
 
+class FoundInFile(Hits, Protocol):
+    """Rows that were found in one data file, directly or by its lookup file."""
+
+    @property
+    def lookup(self) -> LookupFile:
+        """The data file."""
+
+    def positions(self) -> Places:
+        """The position of each row in the data file."""
+
+    def keep(self, mask: Mask) -> FoundInFile:
+        """Some of the rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileHits:
     """Rows found in one block, and the place of the key of each in `keys`; `kinds` is None where all are additions."""
@@ -120,6 +136,10 @@ class FileHits:
             return self
         kinds = None if self.kinds is None else self.kinds[mask]
         return FileHits(self.columns, self.keys, self.lookup, self.group, self.numbers[mask], self.places[mask], kinds)
+
+    def positions(self) -> Places:
+        """The position of each row in the file."""
+        return self.numbers + int(self.columns.blocks.footer(self.lookup, counted=True).starts[self.group])
 
     def sequences(self) -> NDArray[np.int64]:
         """The sequence number of each row."""
@@ -144,17 +164,22 @@ class FileLookup:
         """All rows of the keys in all files; files and row groups in order."""
         found: list[FileHits] = []
         for number, places in self.bucket.bounds.candidates(keys):
-            lookup = self.bucket.files[number]
-            footer = self.columns.blocks.footer(lookup)
-            for group, at in footer.groups_of(keys, places):
-                block, left = self.columns.blocks.key_block(lookup, group, keys, at)
-                if block is None:
-                    continue
-                rows, places_found = block.find(keys, left)
-                if len(rows):
-                    kinds = self._kinds(lookup, group, rows)
-                    hits = FileHits(self.columns, keys, lookup, group, rows, places_found, kinds)
-                    found.append(self._live(hits, int(footer.starts[group])))
+            found += self.search_file(self.bucket.files[number], keys, places)
+        return found
+
+    def search_file(self, lookup: LookupFile, keys: WantedKeys, places: Places) -> list[FileHits]:
+        """The rows of the keys at `places` in one file."""
+        found: list[FileHits] = []
+        footer = self.columns.blocks.footer(lookup)
+        for group, at in footer.groups_of(keys, places):
+            block, left = self.columns.blocks.key_block(lookup, group, keys, at)
+            if block is None:
+                continue
+            rows, places_found = block.find(keys, left)
+            if len(rows):
+                kinds = self._kinds(lookup, group, rows)
+                hits = FileHits(self.columns, keys, lookup, group, rows, places_found, kinds)
+                found.append(self._live(hits))
         return [hits for hits in found if len(hits.numbers)]
 
     def _kinds(self, lookup: LookupFile, group: int, rows: Places) -> Kinds | None:
@@ -164,11 +189,11 @@ class FileLookup:
         taken: Kinds = kinds.take(pa.array(rows)).to_numpy(zero_copy_only=False)
         return taken
 
-    def _live(self, hits: FileHits, start: int) -> FileHits:
+    def _live(self, hits: FileHits) -> FileHits:
         """Drop the rows that a deletion vector deletes."""
-        positions = self.columns.blocks.deleted(hits.lookup.file)
-        if positions is None or not len(positions):
+        deleted = self.columns.blocks.deleted(hits.lookup.file)
+        if deleted is None or not len(deleted):
             return hits
-        at = np.searchsorted(positions, hits.numbers + start)
-        gone = (at < len(positions)) & (positions[np.minimum(at, len(positions) - 1)] == hits.numbers + start)
-        return hits.keep(~gone)
+        own = hits.positions()
+        at = np.searchsorted(deleted, own)
+        return hits.keep(~((at < len(deleted)) & (deleted[np.minimum(at, len(deleted) - 1)] == own)))

@@ -9,7 +9,7 @@ numbers and of text, in columns that have the type of the key. Others, NaN among
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,20 +172,22 @@ class KeyBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockFiles:
-    """Blocks of the files of one table, through the process's cache."""
+    """Blocks of the files of one table, through the process's cache. `decoded` is told of each file whose values are decoded, and
+    of their number."""
 
     home: TableHome
     cache: BlockCache
     limit_bytes: int
+    decoded: Callable[[LookupFile, int], None] | None = None
 
-    def footer(self, lookup: LookupFile) -> Footer:
-        """The file's footer, cached."""
+    def footer(self, lookup: LookupFile, *, counted: bool = False) -> Footer:
+        """The file's footer, cached; of an SST file `starts` is right if it is `counted`, or has a deletion vector."""
         if not lookup.file.is_parquet and not lookup.file.is_sst:
             return Footer(None, np.array([0, lookup.file.data.row_count]), {}, {}, None)
-        counted = lookup.file.is_sst and lookup.file.vector is not None
+        counted = lookup.file.is_sst and (counted or lookup.file.vector is not None)
         found: Footer = self.cache.load(
             self._name(lookup.file, "counted footer" if counted else "footer"),
-            lambda: self._read_footer(lookup),
+            lambda: self._read_footer(lookup, counted=counted),
             lambda footer: int(footer.nbytes),
             limit=self.limit_bytes,
         )
@@ -250,11 +252,11 @@ class BlockFiles:
     def _name(self, file: SplitFile, *rest: str | int) -> tuple[str | int, ...]:
         return (self.home.store.location, file.path, *rest)
 
-    def _read_footer(self, lookup: LookupFile) -> Footer:
+    def _read_footer(self, lookup: LookupFile, *, counted: bool) -> Footer:
         store, file = self.home.store, lookup.file
         if file.is_sst:
             with naming(self.home, [file]):
-                groups = SstGroups.open(self.home, file, lookup.key)
+                groups = SstGroups.open(self.home, file, lookup.key, counted=counted)
             return Footer(None, groups.starts, {}, {}, None, groups)
         with naming(self.home, [file]), open_input(store, file.path) as source, decoding(store, file.path, "Parquet"):
             metadata = pq.read_metadata(source)
@@ -290,6 +292,8 @@ class BlockFiles:
                 parquet = pq.ParquetFile(source, metadata=footer.metadata, pre_buffer=remote)
                 table = parquet.read_row_group(group, columns=asked, use_threads=len(names) > 1)
                 batches = [restore_batch(batch, schema) for batch in table.to_batches()]
+        if self.decoded is not None:
+            self.decoded(lookup, len(fields) * sum(batch.num_rows for batch in batches))
         return [
             pa.concat_arrays([batch.column(field.name) for batch in batches] or [pa.array([], to_arrow(field.type))])
             for field in fields

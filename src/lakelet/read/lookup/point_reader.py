@@ -57,6 +57,7 @@ class PointReader:
         schema_of: Callable[[int], TableSchema],
         *,
         cache: BlockCache = BLOCKS,
+        decoded: Callable[[LookupFile, int], None] | None = None,
     ) -> None:
         if not schema.primary_keys:
             raise InvalidError(
@@ -73,7 +74,7 @@ class PointReader:
         self._folded = spec.folded
         self._versions = spec.versions
         self._counts_deletes = spec.counts_deletes
-        self._blocks = BlockFiles(home, cache, spec.cache_bytes)
+        self._blocks = BlockFiles(home, cache, spec.cache_bytes, decoded)
         self._columns = FileColumns(self._blocks, schema_of, spec)
         self.schema = spec.arrow
 
@@ -138,22 +139,27 @@ class PointReader:
             return table.take(pa.array(order)), at[order]
         return table, at
 
-    def stored(self, split: Split, keys: pa.Table) -> pa.RecordBatch | None:
+    def stored(self, split: Split, keys: pa.Table) -> tuple[pa.RecordBatch, Places] | None:
         """The rows that a select engine keeps of the keys, retracts among them, in the order of the keys and with their
-        sequence numbers and kinds in front; None where there are none. The keys are distinct."""
+        sequence numbers and kinds in front, and the places of their keys; None where there are none. The keys are distinct."""
         columns = [keys.column(field.name).combine_chunks() for field in self._key]
         found = self._selected(self._search(split, WantedKeys(columns, self._key_types)), retracts=True)
         if not found:
             return None
+        places = np.concatenate([hits.places for hits in found])
+        order = np.argsort(places, kind="stable")
+        return self.whole(found).take(pa.array(order)), places[order]
+
+    def whole(self, found: Sequence[Hits]) -> pa.RecordBatch:
+        """Rows that were found, of which there are some, in their order: sequence numbers and kinds in front of the columns."""
         own = [
             pa.concat_arrays([pa.array(hits.sequences()) for hits in found]),
             pa.concat_arrays([pa.array(_kinds(hits)) for hits in found]),
         ]
         rows = pa.concat_batches([hits.rows(self._fields) for hits in found])
-        whole = pa.RecordBatch.from_arrays(
+        return pa.RecordBatch.from_arrays(
             [*own, *rows.columns], names=[SEQUENCE_NUMBER, VALUE_KIND, *rows.schema.names]
         )
-        return whole.take(pa.array(np.argsort(np.concatenate([hits.places for hits in found]), kind="stable")))
 
     def _search(self, split: AnySplit, keys: WantedKeys) -> list[Hits]:
         """All rows of the keys in files and beside them, except retracts that the table ignores."""

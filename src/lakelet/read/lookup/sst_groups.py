@@ -39,8 +39,8 @@ class SstGroups:
     key_types: tuple[pa.DataType, ...]
 
     @staticmethod
-    def open(home: TableHome, file: SplitFile, key: Sequence[Field]) -> SstGroups:
-        """The groups of a file, whose rows are counted if it has a deletion vector."""
+    def open(home: TableHome, file: SplitFile, key: Sequence[Field], *, counted: bool) -> SstGroups:
+        """The groups of a file; `counted`, with the positions of their rows."""
         source = StoredSource(home.store, file.path, file.data.size)
         scan = open_scan(source, is_remote=home.store.is_remote)
         if scan.meta.row_count != file.data.row_count:
@@ -48,7 +48,7 @@ class SstGroups:
             raise CorruptionError(f"{where}: its manifest says {file.data.row_count} rows, found {found}")
         count = -(-len(scan.blocks) // _BLOCKS)
         starts = np.zeros(count + 1, np.int64)
-        if file.vector is not None and count:
+        if counted and count:
             starts[1:] = np.cumsum(np.add.reduceat(scan.row_counts(), np.arange(0, len(scan.blocks), _BLOCKS)))
         return SstGroups(scan, starts, tuple(to_arrow(field.type) for field in key))
 

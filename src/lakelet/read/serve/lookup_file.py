@@ -75,7 +75,7 @@ class LookupFiles:
 
     def use(self, lookup: LookupFile, read: Callable[[OpenLookup], Result]) -> Result:
         """What `read` finds in the lookup file of a data file, which is made if need be; a damaged one is replaced."""
-        name = self._name(lookup)
+        name = self.name(lookup)
         damaged = dropped = 0
         while True:
             file = self._file(name, lookup)
@@ -91,7 +91,12 @@ class LookupFiles:
                 if damaged == _TRIES or dropped == _DROPS:
                     raise
 
-    def _name(self, lookup: LookupFile) -> tuple[object, ...]:
+    def is_made(self, lookup: LookupFile) -> bool:
+        """Whether the lookup file of a data file is there."""
+        return self.folder.holds(self.name(lookup))
+
+    def name(self, lookup: LookupFile) -> tuple[object, ...]:
+        """The name of the lookup file of a data file."""
         return (self.home.store.location, lookup.file.path, self.form)
 
     def _file(self, name: tuple[object, ...], lookup: LookupFile) -> LocalFile:

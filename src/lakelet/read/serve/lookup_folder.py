@@ -105,6 +105,11 @@ class LookupFolder:
         made, _ = self._flights.load(name, lambda: self._make(name, level, make, limits, clock, ids))
         return made
 
+    def holds(self, name: Hashable) -> bool:
+        """Whether there is a file of this name."""
+        with self._lock:
+            return name in self._files
+
     def forget(self, name: Hashable, file: LocalFile) -> None:
         """Drop a file that cannot be read, so that the next use makes it anew."""
         with self._lock:

@@ -6,7 +6,6 @@ Which row of a key wins, and how rows of a key become one, is decided as in ever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.format.sst.record_columns import is_delta
@@ -22,66 +20,25 @@ from lakelet.format.sst.sst_reader import SstRows, first_blocks
 from lakelet.lsm.engine.merge_engine import SelectEngine
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.source.row_source import Hits
-from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import Atomic, Field
-from lakelet.read.evolve import evolve_batch
+from lakelet.model.types import Atomic
 from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
 from lakelet.read.lookup.file_lookup import BucketFiles
 from lakelet.read.lookup.key_bounds import Places, WantedKeys
 from lakelet.read.lookup.lookup_blocks import LookupFile
-from lakelet.read.lookup.lookup_spec import nullable
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.serve.lookup_file import LookupFiles, OpenLookup
 from lakelet.read.serve.lookup_settings import LookupSettings
 from lakelet.read.serve.served_batch import FoundRows, column_lists, winners
 from lakelet.read.serve.served_bucket import Hit, ServedBucket
 from lakelet.read.serve.served_file import ServedFile
+from lakelet.read.serve.sst_hits import SstHits
 from lakelet.storage.home import TableHome
 
 _SCAN_ROWS = 65536
 _FIRST = np.zeros(1, np.int64)
 _PAIR = 2
-
-
-@dataclass(frozen=True, slots=True)
-class SstHits:
-    """Rows found in blocks of one lookup file, and the place of the key of each."""
-
-    block: SstRows
-    stored: tuple[Field, ...]
-    numbers: Places
-    places: Places
-    kinds: Kinds | None
-
-    def keep(self, mask: Mask) -> SstHits:
-        """Some of the rows."""
-        if mask.all():
-            return self
-        kinds = None if self.kinds is None else self.kinds[mask]
-        return SstHits(self.block, self.stored, self.numbers[mask], self.places[mask], kinds)
-
-    def sequences(self) -> NDArray[np.int64]:
-        """The sequence number of each row."""
-        return self.block.sequences[self.numbers]
-
-    def rows(self, fields: Sequence[Field]) -> pa.RecordBatch:
-        """Columns of the rows, in the types of the table now."""
-        wanted = {field.id for field in fields}
-        numbers = pa.array(self.numbers)
-        present = [(place, field) for place, field in enumerate(self.stored) if field.id in wanted]
-        if not present:
-            # A batch without columns does not tell how many rows it has.
-            schema = nullable(fields)
-            return pa.RecordBatch.from_arrays([pa.nulls(len(numbers), one.type) for one in schema], schema=schema)
-        first, count = (int(self.numbers[0]) if len(numbers) else 0), len(numbers)
-        if count and self.numbers[-1] - first + 1 == count and (np.diff(self.numbers) == 1).all():
-            columns = [self.block.column(place).slice(first, count) for place, _ in present]
-        else:
-            columns = [self.block.column(place).take(numbers) for place, _ in present]
-        batch = pa.RecordBatch.from_arrays(columns, names=[field.name for _, field in present])
-        return evolve_batch(batch, self.stored, fields)
 
 
 class ServingReader(PointReader):
@@ -212,7 +169,7 @@ class ServingReader(PointReader):
         file, (_, _, at, values), block = hit
         if not file.is_current:
             stored = self._schema_of(file.lookup.file.data.schema_id)
-            hits = SstHits(block.rows, stored.fields, np.array([at]), _FIRST, None)
+            hits = SstHits(file.lookup, block.rows, stored.fields, np.array([at]), _FIRST, None)
             evolved: dict[str, Any] = hits.rows(self._fields).to_pylist()[0]
             return evolved
         return {
@@ -246,13 +203,8 @@ class ServingReader(PointReader):
     def _hits(self, lookup: LookupFile, block: SstRows, numbers: Places, places: Places) -> SstHits:
         """Rows of a block, without those that a deletion vector deletes."""
         stored = self._schema_of(lookup.file.data.schema_id).fields
-        hits = SstHits(block, stored, numbers, places, block.kinds[numbers])
-        positions = self._blocks.deleted(lookup.file)
-        if positions is None or not len(positions):
-            return hits
-        own = block.column(len(stored)).to_numpy()[numbers]
-        at = np.searchsorted(positions, own)
-        return hits.keep(~((at < len(positions)) & (positions[np.minimum(at, len(positions) - 1)] == own)))
+        hits = SstHits(lookup, block, stored, numbers, places, block.kinds[numbers])
+        return hits.live(self._blocks.deleted(lookup.file))
 
     def _search_files(self, bucket: BucketFiles, keys: WantedKeys) -> Sequence[Hits]:
         found: list[Hits] = []

@@ -22,17 +22,20 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from lakelet.errors import CorruptionError
+from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.index.deletion_vectors import encode_bitmap
-from lakelet.format.index.file.collected import CollectedValues
-from lakelet.format.index.file.values import WIDTHS, Numbers, index_bytes, index_numbers, is_bytes
+from lakelet.format.index.file.collected import CollectedValues, Numbers32
+from lakelet.format.index.file.dictionary import written_texts
+from lakelet.format.index.file.values import WIDTHS, Numbers, index_bytes, index_numbers, is_bytes, is_rounded
+from lakelet.format.index.many_bitmaps import encode_bitmaps
 from lakelet.model.types import FLOATS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
 NAME = "bitmap"
@@ -40,6 +43,7 @@ DEFAULT_BLOCK_BYTES = 16 * 1024
 _VERSION = 2
 _INT = struct.Struct(">i")
 _PAIR = struct.Struct(">ii")
+_MOST_BYTES = 2**31 - 1
 
 
 def has_bitmap(data_type: DataType) -> bool:
@@ -61,44 +65,28 @@ class BitmapWriter:
 
     def finish(self) -> bytes:
         """The bytes of the index."""
-        values, rows = self._grouped()
+        different, parts = self._collected.ordered()
         nulls = self._collected.null_rows()
-        body: list[bytes] = []
-        at = 0
-        head = [bytes([_VERSION]), _PAIR.pack(self._collected.rows, len(rows)), bytes([len(nulls) > 0])]
+        head = [bytes([_VERSION]), _PAIR.pack(self._collected.rows, len(different)), bytes([len(nulls) > 0])]
+        of_nulls = b""
         if len(nulls):
             bitmap = encode_bitmap(nulls)
             head.append(_PAIR.pack(-1 - int(nulls[0]) if len(nulls) == 1 else 0, len(bitmap)))
-            if len(nulls) > 1:
-                body.append(bitmap)
-                at = len(bitmap)
-        entries: list[bytes] = []
-        for value, group in zip(values, rows, strict=True):
-            if len(group) == 1:
-                entries.append(value + _PAIR.pack(-1 - int(group[0]), -1))
-                continue
-            bitmap = encode_bitmap(group)
-            entries.append(value + _PAIR.pack(at, len(bitmap)))
-            body.append(bitmap)
-            at += len(bitmap)
-        blocks = list(_blocks(values, entries, self._block_bytes))
+            of_nulls = bitmap if len(nulls) > 1 else b""
+        places, bitmaps = _placed(self._collected.numbers(parts), len(different), len(of_nulls))
+        values, value_ends = _written(different, self._type)
+        entries = _joined(values, value_ends, places.astype(">i4").view(np.uint8))
+        ends = value_ends + _PAIR.size * np.arange(1, len(value_ends) + 1)
+        blocks = list(_blocks(ends, self._block_bytes))
         head.append(_INT.pack(len(blocks)))
         offset = 0
-        for first, data in blocks:
-            head += [first, _INT.pack(offset)]
-            offset += len(data)
-        return b"".join([*head, _INT.pack(offset), *(data for _, data in blocks), *body])
-
-    def _grouped(self) -> tuple[list[bytes], list[Numbers]]:
-        """The values in Java's order, as they are written, and the rows of each."""
-        different, parts = self._collected.ordered()
-        groups: list[list[Numbers]] = [[] for _ in range(len(different))]
-        for part in parts:
-            by_code = np.argsort(part.codes, kind="stable")
-            bounds = np.searchsorted(part.codes[by_code], np.arange(len(part.places) + 1))
-            for code, target in enumerate(part.places.tolist()):
-                groups[target].append(by_code[bounds[code] : bounds[code + 1]] + part.begin)
-        return _written(different, self._type), [np.concatenate(group) for group in groups]
+        body: list[bytes] = []
+        for first, last in blocks:
+            begin = int(ends[first - 1]) if first else 0
+            head += [entries[begin : int(ends[first]) - _PAIR.size], _INT.pack(offset)]
+            body += [_INT.pack(last - first), entries[begin : int(ends[last - 1])]]
+            offset += len(body[-1]) + _INT.size
+        return b"".join([*head, _INT.pack(offset), *body, of_nulls, bitmaps])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +132,10 @@ class BitmapIndex:
         return any(self._lists(value) for value in _keys(values, self.type))
 
     def may_hold_others(self, values: pa.Array) -> bool:
-        """Whether the file has a value that is none of these."""
+        """Whether the file may have a value that is none of these."""
+        if is_rounded(self.type):
+            # A value that is listed stands for others as well.
+            return self.count > 0
         return self.count > sum(map(self._lists, set(_keys(values, self.type))))
 
     def _lists(self, wanted: object) -> bool:
@@ -167,16 +158,47 @@ class BitmapIndex:
             yield value
 
 
-def _blocks(values: Sequence[bytes], entries: Sequence[bytes], limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """Blocks of up to `limit` bytes, of one entry at least, each with its first value."""
-    begin = 0
-    while begin < len(entries):
-        end, size = begin, 4
-        while end < len(entries) and (end == begin or size + len(entries[end]) <= limit):
-            size += len(entries[end])
-            end += 1
-        yield values[begin], _INT.pack(end - begin) + b"".join(entries[begin:end])
-        begin = end
+def _placed(numbers: Numbers32, count: int, at: int) -> tuple[Numbers, bytes]:
+    """Of each value the offset and the length of its bitmap, or the row that alone has it, and the bitmaps, which begin at `at`.
+
+    `numbers` are those of the rows' values.
+    """
+    there = np.flatnonzero(numbers >= 0)
+    rows = there[np.argsort(numbers[there], kind="stable")]
+    counts = np.bincount(numbers[there], minlength=count)
+    starts = np.cumsum(counts) - counts
+    is_lone = counts == 1
+    several = counts[~is_lone]
+    bitmaps, ends = encode_bitmaps(rows[np.repeat(~is_lone, counts)], np.cumsum(several) - several)
+    if at + len(bitmaps) > _MOST_BYTES:
+        raise InvalidError(
+            f"the bitmaps of {count} values take {at + len(bitmaps)} bytes, an index at most {_MOST_BYTES}"
+        )
+    sizes = np.diff(ends, prepend=0)
+    places = np.empty((count, 2), np.int64)
+    places[is_lone, 0], places[is_lone, 1] = -1 - rows[starts[is_lone]], -1
+    places[~is_lone, 0], places[~is_lone, 1] = at + ends - sizes, sizes
+    return places, bitmaps.tobytes()
+
+
+def _joined(values: NDArray[np.uint8], ends: Numbers, places: NDArray[np.uint8]) -> bytes:
+    """Values one after the other, each with the eight bytes of its place behind it."""
+    starts = ends + _PAIR.size * np.arange(len(ends))
+    joined = np.empty(len(values) + places.size, np.uint8)
+    is_place = np.zeros(len(joined), np.bool_)
+    is_place[(starts[:, None] + np.arange(_PAIR.size)).ravel()] = True
+    joined[is_place], joined[~is_place] = places.ravel(), values
+    return joined.tobytes()
+
+
+def _blocks(ends: Numbers, limit: int) -> Iterator[tuple[int, int]]:
+    """The first entry of each block of up to `limit` bytes, of one entry at least, and the one behind its last."""
+    first = 0
+    while first < len(ends):
+        begin = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, begin + limit - _INT.size, side="right")))
+        yield first, last
+        first = last
 
 
 def _keys(values: pa.Array, data_type: Atomic) -> list[object]:
@@ -198,11 +220,14 @@ def _width(data_type: Atomic) -> int:
     return WIDTHS.get(data_type.kind, 8)
 
 
-def _written(values: pa.Array, data_type: Atomic) -> list[bytes]:
+def _written(values: pa.Array, data_type: Atomic) -> tuple[NDArray[np.uint8], Numbers]:
+    """The values as they are written one after the other, and where each ends."""
     if is_bytes(data_type):
-        return [_INT.pack(len(value)) + value for value in values.to_pylist()]
+        data, starts = written_texts(values)
+        return np.frombuffer(data, np.uint8), starts[1:]
     width = _width(data_type)
-    return [value.to_bytes(width, "big", signed=True) for value in values.to_pylist()]
+    written = values.to_numpy().astype(f">i{width}").view(np.uint8)
+    return written, width * np.arange(1, len(values) + 1)
 
 
 def _read_value(data: bytes, at: int, data_type: Atomic) -> tuple[object, int]:

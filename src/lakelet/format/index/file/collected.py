@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,7 @@ from lakelet.format.index.file.values import Numbers, index_bytes, index_numbers
 from lakelet.model.types import Atomic
 
 Codes = NDArray[np.unsignedinteger]
+Numbers32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,13 @@ class CollectedValues:
     def null_rows(self) -> Numbers:
         """The rows that are NULL."""
         return np.concatenate(self.nulls) if self.nulls else np.empty(0, np.int64)
+
+    def numbers(self, parts: Sequence[Part]) -> Numbers32:
+        """Of each row the place of its value in Java's order, -1 where it is NULL."""
+        found = np.full(self.rows, -1, np.int32)
+        for part in parts:
+            found[part.begin : part.begin + len(part.codes)] = np.append(part.places, -1)[part.codes]
+        return found
 
     def ordered(self) -> tuple[pa.Array, list[Part]]:
         """The values, each once, in Java's order, and the parts that were taken."""

@@ -145,7 +145,7 @@ def _encode_numbers(numbers: Numbers, width: int, chunk_bytes: int) -> tuple[byt
 
 
 def _encode_texts(values: pa.Array, chunk_bytes: int) -> tuple[bytes, bytes, bytes]:
-    data, starts = _written_texts(values)
+    data, starts = written_texts(values)
     heads, bodies, offsets = [], [], []
     at = body = first = 0
     while first < len(values):
@@ -172,7 +172,7 @@ def _joined(offsets: Numbers, heads: bytes, keys: bytes) -> bytes:
     return b"".join([_INT.pack(len(head)), head, places, heads, keys])
 
 
-def _written_texts(values: pa.Array) -> tuple[bytes, Numbers]:
+def written_texts(values: pa.Array) -> tuple[bytes, Numbers]:
     """The values as they are written one after the other, and where each begins and the last ends."""
     _, places, content = values.cast(pa.large_binary()).buffers()
     ends = np.frombuffer(places, np.int64, len(values) + 1, 8 * values.offset)

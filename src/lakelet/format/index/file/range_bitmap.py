@@ -84,9 +84,7 @@ class RangeBitmapWriter:
         return _INT.pack(len(head)) + head + dictionary + self._slices(len(different), parts)
 
     def _slices(self, count: int, parts: Sequence[Part]) -> bytes:
-        numbers = np.full(self._collected.rows, -1, np.int32)
-        for part in parts:
-            numbers[part.begin : part.begin + len(part.codes)] = np.append(part.places, -1)[part.codes]
+        numbers = self._collected.numbers(parts)
         there = encode_bitmap(np.flatnonzero(numbers >= 0))
         np.maximum(numbers, 0, out=numbers)
         bits = max((count - 1).bit_length(), 1)

@@ -31,7 +31,7 @@ WIDTHS = {
     Kind.BIGINT: 8,
     Kind.DOUBLE: 8,
 }
-_MILLIS_PRECISION = 3
+_MILLIS_PRECISION, _MICROS_PRECISION = 3, 6
 _HASHED = (*INTEGERS, *FLOATS, *STRINGS, *BINARIES, *TIMESTAMPS, Kind.DATE, Kind.TIME)
 
 
@@ -43,6 +43,11 @@ def is_hashed(data_type: DataType) -> bool:
 def is_bytes(data_type: Atomic) -> bool:
     """Whether values are indexed as bytes."""
     return data_type.kind in STRINGS or data_type.kind in BINARIES
+
+
+def is_rounded(data_type: Atomic) -> bool:
+    """Whether several values have one number in an index."""
+    return data_type.kind in TIMESTAMPS and data_type.precision > _MICROS_PRECISION
 
 
 def index_numbers(values: pa.Array, data_type: Atomic) -> Numbers:
