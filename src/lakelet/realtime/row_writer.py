@@ -10,7 +10,6 @@ get, scan ── memtables, newest first, over a snapshot │
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -114,7 +113,7 @@ class RowWriter:
                     return
                 encoded = encoded_together(pieces, encoder.schema.id)
             self._check_fits(encoded)
-            if self._log.write(replace(encoded, write_keys=tuple(keys)) if keys else encoded, encoder.schema):
+            if self._log.write(encoded._replace(write_keys=tuple(keys)) if keys else encoded, encoder.schema):
                 return
 
     def check_rows(self, data: Any, schema: TableSchema) -> None:
@@ -340,9 +339,9 @@ class RowWriter:
 
     def _check_fits(self, rows: EncodedRows) -> None:
         most = self._settings.memtable_bytes
-        if rows.count > 1 and len(rows.records) > most:
+        if rows.row_count > 1 and len(rows.records) > most:
             raise TooLargeError(
-                f"{rows.count} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
+                f"{rows.row_count} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
                 "'memtable.size'); put fewer at a time"
             )
 
