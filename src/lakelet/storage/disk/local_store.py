@@ -36,6 +36,7 @@ from lakelet.errors import (
     NotFoundError,
 )
 from lakelet.ids import RandomIds
+from lakelet.storage.disk.folder_watch import LocalFolderWatch, watch_folders
 from lakelet.storage.disk.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
 from lakelet.storage.disk.links import BehindLinkError, deletable, link_above
 from lakelet.storage.disk.parallel_sync import run_parallel
@@ -268,6 +269,9 @@ class LocalStore:
 
     def folder_exists(self, path: str) -> bool:
         return os.path.isdir(self._full(path))
+
+    def watch(self, folders: Sequence[str]) -> LocalFolderWatch | None:
+        return watch_folders([self._full_folder(folder) for folder in folders])
 
     def is_linked(self, path: str) -> bool:
         return os.path.islink(self._full(path)) or link_above(self._root, path) is not None

@@ -29,6 +29,7 @@ from lakelet.model.split import Split
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.served_file import ServedFile
 from lakelet.read.serve.serving_reader import ServingReader
 from lakelet.scan.key_plan import lookups
 from lakelet.scan.plan import Planner
@@ -60,6 +61,8 @@ class KeptLookup:
         self._route = KeyRoute.of(schema, self._live)
         self._settings = LookupSettings.of(schema, None)
         self._readers: dict[tuple[str, ...] | None, tuple[PointReader, ServingReader]] = {}
+        # The one file that has the rows of all keys, once that is known.
+        self._lone: ServedFile | None = None
         self._lock = threading.Lock()
         self._making: set[int] = set()
 
@@ -79,6 +82,8 @@ class KeptLookup:
         encoded, splits = routed
         by_group, served = self._readers_of(columns)
         if all(served.is_open(split) for split in splits):
+            if columns is None and self._lone is None and self._route is not None and splits is self._route.every:
+                self._lone = served.lone(splits)
             try:
                 return (served.find(splits, encoded),)
             except (LakeletError, OSError):
@@ -87,6 +92,16 @@ class KeptLookup:
         else:
             self._count(splits, served, 1)
         return (by_group.get([(split, _FIRST) for split in splits], one_key(key, self._schema)),)
+
+    def get_encoded(self, key: bytes) -> tuple[dict[str, Any] | None] | None:
+        """The same for a whole primary key in bytes, where one open file has the rows of all keys; else None."""
+        lone = self._lone
+        if lone is None or not lone.is_open:
+            return None
+        try:
+            return (lone.find_row(key),)
+        except (LakeletError, OSError):
+            return None
 
     def get_many(self, keys: Any, columns: Sequence[str] | None) -> list[dict[str, Any] | None] | None:
         """The row of each key in a list of dicts, at its place; None where they have to go the long way."""
