@@ -77,7 +77,7 @@ class OutputFile(Protocol):
 
 
 class FolderWatch(Protocol):
-    """Whether anything in some folders has changed since a moment. For any number of threads; it is closed by who asked for it."""
+    """Whether anything in some folders has changed since a moment. For any number of threads; who asked for it closes it."""
 
     @property
     def is_lost(self) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 ABSENT: Any = {}
@@ -27,7 +28,18 @@ class KeptRows:
     """Rows, or values, of one file within `most_bytes`. `young` is read without a lock; `touched` is for the cache: how many
     values had been put there when these were used."""
 
-    __slots__ = ("__weakref__", "_doors", "_known_bytes", "_lock", "_most", "_old", "_old_bytes", "_young_bytes", "touched", "young")
+    __slots__ = (
+        "__weakref__",
+        "_doors",
+        "_known_bytes",
+        "_lock",
+        "_most",
+        "_old",
+        "_old_bytes",
+        "_young_bytes",
+        "touched",
+        "young",
+    )
 
     def __init__(self, most_bytes: int) -> None:
         self.young: dict[bytes, Any] = {}
@@ -43,6 +55,20 @@ class KeptRows:
     def nbytes(self) -> int:
         """About the memory this takes."""
         return self._young_bytes + self._old_bytes + (0 if self._doors is None else _DOORS)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether everything is kept that is found."""
+        return self._doors is None
+
+    def find_all(self, keys: Sequence[bytes]) -> list[dict[str, Any] | None] | None:
+        """Copies of the rows of all keys, None for those without one; None where nothing is kept of one of them."""
+        found = list(map(self.young.get, keys))
+        for place in [place for place, row in enumerate(found) if row is None]:
+            found[place] = self.find_old(keys[place])
+            if found[place] is None:
+                return None
+        return [row.copy() if row else None for row in found]
 
     def find_old(self, key: bytes) -> Any | None:
         """What is kept of a key that is not young, which it becomes; None where nothing is."""

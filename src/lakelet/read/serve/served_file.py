@@ -148,14 +148,14 @@ class ServedFile:
         self._files.use(self.lookup, self._note)
 
     def find_bytes(self, key: bytes, column: int) -> bytes | None:
-        """The bytes of a key in a column of text or bytes, always the same one; None where there is no row, its retract, or NULL."""
+        """The bytes of a key in a column of text or bytes, the same at every call; None for no row, a retract, or NULL."""
         local, kept = self._open[0], self._values()
         if kept is not None and not local.is_dropped:  # type: ignore[union-attr]
             local.used = now = self._monotonic()  # type: ignore[union-attr]
             if now < self._folder.next_sweep and kept.touched == self._cache.puts:
                 value = kept.young.get(key)
                 if value is not None:
-                    return None if value is ABSENT else value  # type: ignore[no-any-return]
+                    return None if value is ABSENT else value
         kept = self._kept(kept, column)
         value = None if kept is None else kept.find_old(key)
         if value is None:
@@ -180,6 +180,26 @@ class ServedFile:
             self._keep(kept, key, row, None)
         return row.copy() if row else None
 
+    def find_rows(self, keys: Sequence[bytes]) -> list[dict[str, Any] | None] | None:
+        """The rows of keys, of a plain file whose every row is current, where all of them were found before; else None."""
+        kept = self._kept(self._rows(), None)
+        return None if kept is None else kept.find_all(keys)
+
+    @property
+    def keeps_more(self) -> bool:
+        """Whether there is room to keep more rows."""
+        kept = self._kept(self._rows(), None)
+        return kept is not None and kept.has_room
+
+    def keep_rows(self, keys: Sequence[bytes], rows: Sequence[dict[str, Any] | None]) -> None:
+        """Keep what was found of keys, if there is room."""
+        kept = self._kept(self._rows(), None)
+        if kept is None:
+            return
+        for key, row in zip(keys, rows, strict=True):
+            kept.add(key, ABSENT if row is None else row.copy())
+        self._weigh(kept, None)
+
     def _kept(self, kept: KeptRows | None, column: int | None) -> KeptRows | None:
         """What has the rows that were found; None where the file is to be opened first, or there is no room."""
         local = self._open[0]
@@ -190,7 +210,7 @@ class ServedFile:
             local.used = now
             self._folder.sweep(now)
         name = self._name_of_kept(local, column)
-        found = self._cache.get(name)
+        found: KeptRows | None = self._cache.get(name)
         if found is None:
             most = int(self._files.settings.memory_bytes * _ROWS_SHARE * self._files.share(local))
             if most < LEAST_BYTES:
@@ -203,18 +223,18 @@ class ServedFile:
             else:
                 self._values = ref(found)
         found.touched = self._cache.puts
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _keep(self, kept: KeptRows | None, key: bytes, value: Any, column: int | None) -> None:
-        local = self._open[0]
-        if kept is None or local is None:
-            return
-        kept.add(key, ABSENT if value is None else value)
-        weight = kept.weigh()
-        if weight is not None:
-            self._cache.put(
-                self._name_of_kept(local, column), kept, weight, limit=self._files.settings.memory_bytes
-            )
+        if kept is not None:
+            kept.add(key, ABSENT if value is None else value)
+            self._weigh(kept, column)
+
+    def _weigh(self, kept: KeptRows, column: int | None) -> None:
+        local, weight = self._open[0], kept.weigh()
+        if weight is not None and local is not None:
+            name = self._name_of_kept(local, column)
+            self._cache.put(name, kept, weight, limit=self._files.settings.memory_bytes)
 
     def _name_of_kept(self, local: LocalFile, column: int | None) -> tuple[object, ...]:
         return (local.path, "rows", self._names if column is None else column)

@@ -6,8 +6,8 @@ Reads are strict: each gives what was committed before it began, by whichever pr
 calls of the system. Where the store tells of changes (`ObjectStore.watch`) one call says that there were none since the moment
 before the last look. Elsewhere nothing is kept, and every read looks.
 
-Whoever reads memory asks for it afterwards: rows of a memtable that was flushed and dropped meanwhile are in a newer snapshot, whose
-commit is a change.
+Whoever reads memory asks for it afterwards: rows of a memtable that was flushed and dropped meanwhile are in a newer snapshot,
+and its commit is a change.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Place in the data path: beside the local store, for those who ask the same question again and again and must not miss a change by
 any process. What is noticed: a name that comes, goes or changes in one of the folders, and every step of the paths that lead to
-them that is moved, deleted or, where it is a symbolic link, replaced. What is not: another file system that is mounted over one of
-these steps while the folders are watched.
+them that is moved, deleted or, where it is a symbolic link, replaced. What is not: another file system that is mounted over one
+of these steps while the folders are watched.
 
 It is only offered where the kernel of this machine sees every change (`inotify`); who gets none looks every time.
 """

@@ -35,6 +35,7 @@ from lakelet.scan.key_plan import lookups
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
 from lakelet.table.read.key_route import KeyRoute
+from lakelet.table.read.listed_keys import find_listed
 from lakelet.table.read.point_read import chosen_columns, find_rows, get_row, one_key
 from lakelet.table.usable import check_usable
 
@@ -105,15 +106,15 @@ class KeptLookup:
 
     def get_many(self, keys: Any, columns: Sequence[str] | None) -> list[dict[str, Any] | None] | None:
         """The row of each key in a list of dicts, at its place; None where they have to go the long way."""
-        routed = None if self._route is None else self._route.find_many(keys)
-        if routed is None:
+        route = self._route
+        if route is None or route.every is None or len(route.every) != 1:
             return None
-        split, served = routed[0], self._readers_of(columns)[1]
-        if not served.is_open(split):
+        served = self._readers_of(columns)[1]
+        if not served.is_open(route.every[0]):
             # The long way counts them.
             return None
         try:
-            return served.find_many(*routed)
+            return find_listed(route, served, keys)
         except (LakeletError, OSError):
             return None
 

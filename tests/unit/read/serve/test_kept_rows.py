@@ -88,10 +88,10 @@ def test_bytes_null_and_absent_keys(lake: Lake, monkeypatch: pytest.MonkeyPatch)
     table = lake.create_table("d.t", columns, primary_key=["k"], options={"bucket": "1"})
     table.write([{"k": "one", "a": "é", "b": b""}, {"k": "two", "a": None, "b": b"b"}])
     looked: list[bytes] = []
+    before = ServedFile._found_bytes
     with table.lookup() as lookup:
         for turn in range(4):
             if turn == 3:
-                before = ServedFile._found_bytes
                 monkeypatch.setattr(
                     ServedFile, "_found_bytes", lambda self, one, at: (looked.append(one), before(self, one, at))[1]
                 )

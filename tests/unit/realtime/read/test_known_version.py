@@ -71,9 +71,7 @@ def test_a_known_version_takes_no_call_of_the_store(tmp_path: Path, monkeypatch:
         warm(writer)
         calls: list[str] = []
         for name in ("get", "head", "list_folder", "get_range"):
-            monkeypatch.setattr(
-                LocalStore, name, lambda self, *asked, _name=name: calls.append(f"{_name} {asked}")
-            )
+            monkeypatch.setattr(LocalStore, name, lambda self, *asked, _name=name: calls.append(f"{_name} {asked}"))
         for _ in range(2):
             assert [writer.get({"k": one}) for one in ("k1", "k19", "none")] == [
                 {"k": "k1", "v": 1},

@@ -106,7 +106,11 @@ def test_watches_of_one_folder_do_not_disturb_each_other(table: Path) -> None:
     moments = [one.moment() for one in (first, second, outer)]
     (table / "manifest").mkdir()
     # The table's own folder is only a step for the other two.
-    assert [one.is_unchanged(at) for one, at in zip((first, second, outer), moments, strict=True)] == [True, True, False]
+    assert [one.is_unchanged(at) for one, at in zip((first, second, outer), moments, strict=True)] == [
+        True,
+        True,
+        False,
+    ]
     first.close()
     assert not first.is_unchanged(moments[0])
     (table / "snapshot" / "snapshot-1").touch()
