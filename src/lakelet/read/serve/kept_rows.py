@@ -65,17 +65,19 @@ class KeptRows:
         """Copies of the rows of all keys, None for those without one; None where nothing is kept of one of them."""
         found = list(map(self.young.get, keys))
         for place in [place for place, row in enumerate(found) if row is None]:
-            found[place] = self.find_old(keys[place])
+            found[place] = self.find(keys[place])
             if found[place] is None:
                 return None
         return [row.copy() if row else None for row in found]
 
-    def find_old(self, key: bytes) -> Any | None:
-        """What is kept of a key that is not young, which it becomes; None where nothing is."""
-        found = self._old.get(key)
-        if found is not None:
-            with self._lock:
-                self._put(key, found)
+    def find(self, key: bytes) -> Any | None:
+        """What is kept of a key, which becomes young; None where nothing is."""
+        found = self.young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                with self._lock:
+                    self._put(key, found)
         return found
 
     def add(self, key: bytes, value: Any) -> None:
@@ -93,6 +95,9 @@ class KeptRows:
             return self._known_bytes
 
     def _put(self, key: bytes, value: Any) -> None:
+        if key in self.young:
+            # Another thread was first.
+            return
         self._young_bytes += _size(key, value)
         self.young[key] = value
         if 2 * self._young_bytes >= self._most - _DOORS:

@@ -157,7 +157,7 @@ class ServedFile:
                 if value is not None:
                     return None if value is ABSENT else value
         kept = self._kept(kept, column)
-        value = None if kept is None else kept.find_old(key)
+        value = None if kept is None else kept.find(key)
         if value is None:
             value = self._found_bytes(key, column)
             self._keep(kept, key, value, column)
@@ -174,7 +174,7 @@ class ServedFile:
                     # Its values cannot be changed, the dict is the caller's.
                     return row.copy() if row else None
         kept = self._kept(kept, None)
-        row = None if kept is None else kept.find_old(key)
+        row = None if kept is None else kept.find(key)
         if row is None:
             row = self._found_row(key)
             self._keep(kept, key, row, None)

@@ -29,8 +29,7 @@ def key(number: int) -> bytes:
 
 
 def found(rows: KeptRows, one: bytes) -> object:
-    young = rows.young.get(one)
-    return rows.find_old(one) if young is None else young
+    return rows.find(one)
 
 
 def test_what_is_used_stays_and_all_is_within_its_bytes() -> None:
@@ -58,6 +57,15 @@ def test_keys_that_come_once_displace_nothing() -> None:
     assert sum(found(rows, key(number)) is not None for number in held) > len(held) * 9 // 10
 
 
+def test_a_key_is_counted_once() -> None:
+    rows = KeptRows(MOST)
+    rows.add(key(1), b"v")
+    once = rows.nbytes
+    for _ in range(3):
+        rows.add(key(1), b"v")
+        assert (rows.find(key(1)), rows.nbytes) == (b"v", once)
+
+
 def test_the_cache_is_told_rarely_and_never_too_little() -> None:
     rows, told, known = KeptRows(1 << 22), 0, 0
     for number in range(8_000):
@@ -81,6 +89,20 @@ def test_a_row_is_the_callers_own(lake: Lake) -> None:
             row["v"] = "changed"
             row["more"] = 1
             assert lookup.get({"id": 700}) is None
+
+
+def test_rows_stay_when_others_are_put_into_the_cache(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lake.create_table(
+        "d.t", [("id", "INT NOT NULL"), ("v", "INT")], primary_key=["id"], options={"bucket": "1"}
+    )
+    table.write([{"id": number, "v": number} for number in range(100)])
+    with table.lookup() as lookup:
+        for _ in range(2):
+            assert lookup.get({"id": 7}) == {"id": 7, "v": 7}
+        monkeypatch.setattr(ServedFile, "_found_row", lambda *_: pytest.fail("the row is kept"))
+        BLOCKS.put("another", "value", 1, limit=1 << 28)
+        assert lookup.get({"id": 7}) == {"id": 7, "v": 7}
+        assert lookup.get_many([{"id": 7}]) == [{"id": 7, "v": 7}]
 
 
 def test_bytes_null_and_absent_keys(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
