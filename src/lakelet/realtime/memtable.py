@@ -39,6 +39,7 @@ ENTRY_BYTES = 40
 METADATA_BYTES = 16
 # The objects that hold the name of a write.
 WRITE_KEY_BYTES = 250
+_FEW_ROWS = 32
 _WHERE = "a write-ahead log"
 # The rows of a memtable: its values, those of a table without a primary key in the order in which they came.
 HeldRows: TypeAlias = "Sequence[bytes] | Arrivals"
@@ -80,6 +81,9 @@ class Memtable:
         self.keeps_first = keeps_first(schema)
         self.is_sequenced = is_sequenced(schema)
         self._merge = MergeSpec.of(schema) if self.is_sequenced else None
+        # Whether the row of a key depends on what older memtables and the snapshot hold of it.
+        self.depends_on_others = self.keeps_first or self.is_sequenced or self.folds
+        self._is_plain = self._keyed and not self.depends_on_others
         self._sequences: dict[bytes, bytes] = {}
         # The names of the writes in the log, so that one that is repeated is recognised.
         self.write_keys: dict[bytes, WalKey] = {}
@@ -96,6 +100,9 @@ class Memtable:
     def apply(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Take rows, the later of two with one key last."""
         if not values:
+            return
+        if self._is_plain and len(values) <= _FEW_ROWS:
+            self._put_few(keys, values)
             return
         if not self._keyed or self.folds:
             self._arrive(values)
@@ -120,6 +127,16 @@ class Memtable:
         self.memory_size += _size(fresh.keys(), fresh.values())
         self.memory_size -= _size(replaced, list(map(self._newest.__getitem__, replaced)))
         self._newest.update(fresh)
+
+    def _put_few(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """The same for a few rows where the later one wins, without collections on the way."""
+        newest, size = self._newest, 0
+        for key, value in zip(keys, values, strict=True):
+            before = newest.get(key)
+            size += len(key) + ENTRY_BYTES + METADATA_BYTES if before is None else -len(before)
+            size += len(value)
+            newest[key] = value
+        self.memory_size += size
 
     def _arrive(self, values: Sequence[bytes]) -> None:
         if not self._arrivals or isinstance(self._arrivals[-1], pa.RecordBatch):
@@ -152,11 +169,6 @@ class Memtable:
             versions = self._versions.get(key)
             return versions[-1] if versions else None
         return self._newest.get(key)
-
-    @property
-    def depends_on_others(self) -> bool:
-        """Whether the row of a key depends on what older memtables and the snapshot hold of it."""
-        return self.keeps_first or self.is_sequenced or self.folds
 
     def holds_any(self, keys: Sequence[bytes]) -> bool:
         """Whether there is a value of one of the keys."""

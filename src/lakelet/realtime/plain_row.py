@@ -8,28 +8,25 @@ every error.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from lakelet.errors import InvalidError
-from lakelet.format.rows.binary_row import decode_row, encode_row
+from lakelet.format.rows.binary_row import decode_row
+from lakelet.format.rows.row_packer import NotPlainError, RowPacker
 from lakelet.lsm.plain_key import INTEGER_BYTES, PlainKey, plain_key, plain_keys
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import MAX_LENGTH, Atomic, DataType, Kind
 
 _WHERE = "a memtable"
-_TEXTS: dict[Kind, type] = {Kind.VARCHAR: str, Kind.VARBINARY: bytes}
-
-Fits = Callable[[Any], bool]
 
 
 class PlainRows:
     """Encodes rows of one schema; `of` gives None for a schema that has other columns."""
 
-    def __init__(self, schema: TableSchema, fits: list[Fits], key_parts: list[PlainKey]) -> None:
+    def __init__(self, schema: TableSchema, packer: RowPacker, key_parts: list[PlainKey]) -> None:
         self._names = schema.names
         self._types = [field.type for field in schema.fields]
-        self._fits = fits
+        self._pack = packer.pack
         self._key = list(zip(schema.primary_keys, key_parts, strict=True))
         # One call for all keys, where they have one column.
         self._encode_many = plain_keys(schema.field(schema.primary_keys[0]).type) if len(self._key) == 1 else None
@@ -37,30 +34,23 @@ class PlainRows:
     @staticmethod
     def of(schema: TableSchema) -> PlainRows | None:
         """For a schema all of whose columns are plain, without partitions."""
-        fits = [fits_plainly(field.type) for field in schema.fields]
+        packer = RowPacker.of(schema.fields) if all(_is_plain(field.type) for field in schema.fields) else None
         last = len(schema.primary_keys) - 1
         parts = [
             plain_key(schema.field(name).type, is_last=place == last) for place, name in enumerate(schema.primary_keys)
         ]
-        if schema.partition_keys or None in fits or None in parts:
+        if schema.partition_keys or packer is None or None in parts:
             return None
-        return PlainRows(schema, [one for one in fits if one], [one for one in parts if one])
+        return PlainRows(schema, packer, [one for one in parts if one])
 
     def encode(self, row: Mapping[str, object]) -> tuple[bytes, bytes] | None:
         """The key and the row with its arity in front; None where it is not plain or not whole."""
-        if len(row) != len(self._names):
-            return None
-        values = []
         try:
-            for name, fits in zip(self._names, self._fits, strict=True):
-                value = row[name]
-                if not fits(value):
-                    return None
-                values.append(value)
+            encoded = self._pack(row)
             key = self._key_bytes(row)
-            return None if key is None else (key, encode_row(values, self._types))
-        except (KeyError, UnicodeEncodeError, InvalidError):
+        except NotPlainError:
             return None
+        return None if key is None else (key, encoded)
 
     def encode_key(self, key: Mapping[str, object]) -> bytes | None:
         """The bytes of a primary key; None where it is not plain or not whole."""
@@ -92,6 +82,9 @@ class PlainRows:
         return dict(zip(self._names, decode_row(row, self._types, where=_WHERE), strict=True))
 
     def _key_bytes(self, row: Mapping[str, object]) -> bytes | None:
+        if len(self._key) == 1:
+            ((name, encode),) = self._key
+            return encode(row[name])
         parts: list[bytes] = []
         for name, encode in self._key:
             part = encode(row[name])
@@ -101,20 +94,10 @@ class PlainRows:
         return b"".join(parts)
 
 
-def fits_plainly(data_type: DataType) -> Fits | None:
-    """Whether a value needs no cast to be one of a type; None for types of which this is not decided here."""
+def _is_plain(data_type: DataType) -> bool:
+    """Whether values of a type are packed and read here."""
     if not isinstance(data_type, Atomic):
-        return None
-    kind, nullable = data_type.kind, data_type.nullable
-    if kind in INTEGER_BYTES:
-        least, beyond = -(1 << 8 * INTEGER_BYTES[kind] - 1), 1 << 8 * INTEGER_BYTES[kind] - 1
-        return lambda value: least <= value < beyond if type(value) is int else value is None and nullable
-    if kind is Kind.BOOLEAN:
-        return lambda value: type(value) is bool or (value is None and nullable)
-    if kind is Kind.DOUBLE:
-        # A NaN may have other bits in Python.
-        return lambda value: value == value if type(value) is float else value is None and nullable  # noqa: PLR0124
-    if kind in _TEXTS and data_type.precision == MAX_LENGTH:
-        wanted = _TEXTS[kind]
-        return lambda value: type(value) is wanted or (value is None and nullable)
-    return None
+        return False
+    if data_type.kind in (Kind.VARCHAR, Kind.VARBINARY):
+        return data_type.precision == MAX_LENGTH
+    return data_type.kind in INTEGER_BYTES or data_type.kind in (Kind.BOOLEAN, Kind.DOUBLE)

@@ -6,8 +6,7 @@ Rows are cast and checked here as by a write, so that a row that was acknowledge
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,10 +35,10 @@ from lakelet.storage.home import TableHome
 _PIECE_BYTES = 4 << 20
 _PIECE_ROWS = 1 << 16
 _LONGEST_NAME = 255
+_PUT = bytes((PUT,))
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedRows:
+class EncodedRows(NamedTuple):
     """Rows for one memtable, and their records for its log; `write_keys` are the names of the writes that they come from. In a
     table without a primary key rows may be in `blocks` instead of `values`."""
 
@@ -51,14 +50,18 @@ class EncodedRows:
     blocks: tuple[RowBlock, ...] = ()
 
     @property
-    def count(self) -> int:
+    def row_count(self) -> int:
         """The number of rows."""
+        if not self.blocks:
+            return len(self.values)
         return len(self.values) + sum(len(block.rows) for block in self.blocks)
 
     @property
     def logged(self) -> bytes:
         """What the log gets: the records as one group, of which a replay takes all or none."""
-        return encode_group(self.records, self.count, self.write_keys)
+        if len(self.values) == 1 and not self.write_keys and not self.blocks:
+            return self.records
+        return encode_group(self.records, self.row_count, self.write_keys)
 
     @property
     def deletes(self) -> bool:
@@ -123,7 +126,7 @@ class RowEncoder:
         key, encoded = found
         record = encode_record(PUT, key, encoded)
         self._check_size(len(record))
-        return EncodedRows(self.schema.id, [key], [bytes((PUT,)) + encoded], record)
+        return EncodedRows(self.schema.id, [key], [_PUT + encoded], record)
 
     @property
     def has_expressions(self) -> bool:

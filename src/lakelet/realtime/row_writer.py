@@ -10,7 +10,6 @@ get, scan ── memtables, newest first, over a snapshot │
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from lakelet.realtime.memtable import held_values, keeps_first
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
 from lakelet.realtime.plain_row import PlainRows
+from lakelet.realtime.read.known_version import KnownVersions
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
@@ -77,6 +77,7 @@ class RowWriter:
         self._last_plain: tuple[TableSchema, PlainRows | None] | None = None
         self._last_nested: tuple[RowEncoder, NestedRows | None] | None = None
         self._closed = False
+        self._known = KnownVersions(home)
         self._lookup = PointLookup(home, user, memtables)
         self._log = LogWriter(home, folder, settings, memtables, log, user)
         self._worker = FlushWorker(home, identity, user, folder, memtables, self._log, settings.flushes)
@@ -114,7 +115,7 @@ class RowWriter:
                     return
                 encoded = encoded_together(pieces, encoder.schema.id)
             self._check_fits(encoded)
-            if self._log.write(replace(encoded, write_keys=tuple(keys)) if keys else encoded, encoder.schema):
+            if self._log.write(encoded._replace(write_keys=tuple(keys)) if keys else encoded, encoder.schema):
                 return
 
     def check_rows(self, data: Any, schema: TableSchema) -> None:
@@ -205,6 +206,7 @@ class RowWriter:
             self._worker.stop()
             self._log.close()
             self._folder.close()
+            self._known.close()
 
     def __enter__(self) -> Self:
         return self
@@ -217,13 +219,21 @@ class RowWriter:
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The newest row with this primary key as a dict, None where there is none: one that was put here, else the table's."""
         self._log.check_usable()
+        known = self._known.newest
+        if known is not None and columns is None and type(key) is dict:
+            found_row = self._lookup.known_row(key, known)
+            if found_row is not None:
+                return found_row[0]
+        moment = self._known.moment()
         schema = self._newest_schema()
         names = chosen_columns(columns, schema)
         plain = self._plain_rows(schema)
         encoded = plain.encode_key(key) if plain is not None and isinstance(key, Mapping) else None
         recent = None if encoded is None else self._lookup.find_recent(encoded, schema)
         if recent == b"":
-            return self._lookup.stored_row(key, schema, columns)
+            stored, rows = self._lookup.stored_row(key, schema, columns)
+            self._known.keep(moment, schema, plain, rows)
+            return stored
         if plain is not None and recent is not None:
             row = None if recent[0] == DELETE else plain.decode(recent[1:])
             return row if row is None or columns is None else {name: row[name] for name in names}
@@ -340,9 +350,9 @@ class RowWriter:
 
     def _check_fits(self, rows: EncodedRows) -> None:
         most = self._settings.memtable_bytes
-        if rows.count > 1 and len(rows.records) > most:
+        if rows.row_count > 1 and len(rows.records) > most:
             raise TooLargeError(
-                f"{rows.count} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
+                f"{rows.row_count} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
                 "'memtable.size'); put fewer at a time"
             )
 
@@ -358,7 +368,12 @@ class RowWriter:
     def _newest_schema(self) -> TableSchema:
         """The newest schema, looked for by every call: an ALTER that was finished before it is seen. While the store is silent
         it is the last one that is known."""
-        found, active = self._schemas.newest(), self._memtables.active.schema
+        found = self._known.schema()
+        if found is None:
+            moment = self._known.moment()
+            found = self._schemas.newest()
+            self._known.keep_schema(moment, found)
+        active = self._memtables.active.schema
         return active if active.id > found.id else found
 
     def _write(self, encoder: RowEncoder, rows: pa.RecordBatch) -> RowEncoder:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pyarrow.fs
 
-from lakelet.storage.store import Listing, ObjectInfo, ObjectStore, OutputFile
+from lakelet.storage.store import FolderWatch, Listing, ObjectInfo, ObjectStore, OutputFile
 
 T = TypeVar("T")
 
@@ -83,6 +83,9 @@ class DecoratedStore:
 
     def folder_exists(self, path: str) -> bool:
         return self._store.folder_exists(path)
+
+    def watch(self, folders: Sequence[str]) -> FolderWatch | None:
+        return self._store.watch(folders)
 
     def is_linked(self, path: str) -> bool:
         return self._store.is_linked(path)

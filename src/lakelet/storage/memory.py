@@ -136,6 +136,9 @@ class MemoryStore:
     def folder_exists(self, path: str) -> bool:
         return checked_path(path) in self._folders
 
+    def watch(self, folders: Sequence[str]) -> None:
+        return None
+
     def is_linked(self, path: str) -> bool:
         checked_path(path)
         return False

@@ -76,6 +76,27 @@ class OutputFile(Protocol):
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None: ...
 
 
+class FolderWatch(Protocol):
+    """Whether anything in some folders has changed since a moment. For any number of threads; who asked for it closes it."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether one of the paths may lead elsewhere, so that another watch is needed."""
+        ...
+
+    def moment(self) -> int:
+        """A name for this moment."""
+        ...
+
+    def is_unchanged(self, moment: int) -> bool:
+        """Whether no change of the folders, by any process, was finished between that moment and this call."""
+        ...
+
+    def close(self) -> None:
+        """End the watch; once is enough."""
+        ...
+
+
 @runtime_checkable
 class ObjectStore(Protocol):
     """A root folder of objects. Stores are picklable: clients are opened again where they arrive."""
@@ -162,6 +183,10 @@ class ObjectStore(Protocol):
 
     def folder_exists(self, path: str) -> bool:
         """Whether the folder is there; always True where folders are only parts of names. Cheap: no request is made for it."""
+        ...
+
+    def watch(self, folders: Sequence[str]) -> FolderWatch | None:
+        """A watch of folders that are there; None where changes are not told, and have to be looked for."""
         ...
 
     def is_linked(self, path: str) -> bool:

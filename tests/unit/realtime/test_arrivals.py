@@ -104,5 +104,5 @@ def test_small_batches_are_kept_as_values(tmp_path: Path) -> None:
     encoder = RowEncoder(table.home, table.schema, 1 << 20)
     few, many = (next(encoder.batches(numbers(0, count))) for count in (LEAST_BLOCK_ROWS - 1, LEAST_BLOCK_ROWS))
     assert (len(encoder.encode(few).values), encoder.encode(few).blocks) == (LEAST_BLOCK_ROWS - 1, ())
-    assert (encoder.encode(many).values, encoder.encode(many).count) == ([], LEAST_BLOCK_ROWS)
+    assert (encoder.encode(many).values, encoder.encode(many).row_count) == ([], LEAST_BLOCK_ROWS)
     assert encoder.encode(many).records.startswith(encoder.encode(few).records)

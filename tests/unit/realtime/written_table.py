@@ -72,3 +72,4 @@ def kill(writer: RowWriter) -> None:
     writer._worker.stop()
     writer._log.close()
     writer._folder.close()
+    writer._known.close()

@@ -91,6 +91,10 @@ class LookupFiles:
                 if damaged == _TRIES or dropped == _DROPS:
                     raise
 
+    def share(self, file: LocalFile) -> float:
+        """The part of a file in the room of its table: files share memory as they share the disk."""
+        return file.size / max(self.folder.bytes_of(file.owner), file.size, 1)
+
     def is_made(self, lookup: LookupFile) -> bool:
         """Whether the lookup file of a data file is there."""
         return self.folder.holds(self.name(lookup))

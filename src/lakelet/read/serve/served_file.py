@@ -17,13 +17,15 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from lakelet.format.sst.point_loops import ABSENT, DAMAGED, FOUND, MISSING, row_loop, text_loop
+from lakelet.format.sst.point_loops import ABSENT as ABSENT_KEY
+from lakelet.format.sst.point_loops import DAMAGED, FOUND, MISSING, row_loop, text_loop
 from lakelet.format.sst.record_columns import is_delta
 from lakelet.format.sst.sst_arena import SstArena, SstHeap
 from lakelet.format.sst.sst_reader import SstReader, SstRows
 from lakelet.format.sst.sst_writer import FRONT_TYPES
 from lakelet.model.types import Atomic, Field
 from lakelet.read.lookup.lookup_blocks import LookupFile
+from lakelet.read.serve.kept_rows import ABSENT, LEAST_BYTES, KeptRows
 from lakelet.read.serve.lookup_file import LookupFiles, OpenLookup
 from lakelet.read.serve.lookup_folder import LocalFile
 from lakelet.read.serve.served_block import ServedBlock, ServedRow
@@ -32,11 +34,14 @@ from lakelet.read.serve.served_row import CellMaker, cell_makers, row_cells
 _SEQUENCE, _KIND = 1, 2
 _FRONT = len(FRONT_TYPES)
 _TRIES = 8
+# Rows of a table's files that were found take at most this part of the block cache.
+_ROWS_SHARE = 0.2
 _NOT_HERE = (MISSING, DAMAGED)
 
 _Reader = Callable[[], SstReader | None]
 _Arena = Callable[[], SstArena | None]
 _Block = Callable[[], ServedBlock | None]
+_Rows = Callable[[], KeptRows | None]
 
 
 class RowHolder(Protocol):
@@ -82,8 +87,11 @@ class ServedFile:
         "_makers",
         "_monotonic",
         "_named",
+        "_names",
         "_open",
+        "_rows",
         "_spare",
+        "_values",
         "_wanted",
         "has_vector",
         "high",
@@ -114,7 +122,11 @@ class ServedFile:
         self._wanted = tuple(wanted) if is_current else ()
         self._makers: tuple[CellMaker | None, ...] = ()
         self._named: tuple[tuple[str, CellMaker], ...] = ()
+        self._names = tuple(field.name for field, _ in wanted)
         self._deltas = int(any(is_delta(field.type) for field, _ in wanted))
+        # Rows, and values of a column, that were found. The cache holds them, too.
+        self._rows: _Rows = _nothing
+        self._values: _Rows = _nothing
         # Room for the cells of a row, for the thread that takes it.
         self._spare: list[NDArray[np.int64]] = []
         self.lookup = lookup
@@ -136,7 +148,98 @@ class ServedFile:
         self._files.use(self.lookup, self._note)
 
     def find_bytes(self, key: bytes, column: int) -> bytes | None:
-        """The bytes of a key in a column of text or bytes; None where there is no row, its retract, or NULL."""
+        """The bytes of a key in a column of text or bytes, the same at every call; None for no row, a retract, or NULL."""
+        local, kept = self._open[0], self._values()
+        if kept is not None and not local.is_dropped:  # type: ignore[union-attr]
+            local.used = now = self._monotonic()  # type: ignore[union-attr]
+            if now < self._folder.next_sweep and kept.touched == self._cache.puts:
+                value = kept.young.get(key)
+                if value is not None:
+                    return None if value is ABSENT else value
+        kept = self._kept(kept, column)
+        value = None if kept is None else kept.find(key)
+        if value is None:
+            value = self._found_bytes(key, column)
+            self._keep(kept, key, value, column)
+        return None if value is ABSENT else value
+
+    def find_row(self, key: bytes) -> dict[str, Any] | None:
+        """The row of a key, of a plain file whose every row is current; None where there is none, and for a retract."""
+        local, kept = self._open[0], self._rows()
+        if kept is not None and not local.is_dropped:  # type: ignore[union-attr]
+            local.used = now = self._monotonic()  # type: ignore[union-attr]
+            if now < self._folder.next_sweep and kept.touched == self._cache.puts:
+                row = kept.young.get(key)
+                if row is not None:
+                    # Its values cannot be changed, the dict is the caller's.
+                    return row.copy() if row else None
+        kept = self._kept(kept, None)
+        row = None if kept is None else kept.find(key)
+        if row is None:
+            row = self._found_row(key)
+            self._keep(kept, key, row, None)
+        return row.copy() if row else None
+
+    def find_rows(self, keys: Sequence[bytes]) -> list[dict[str, Any] | None] | None:
+        """The rows of keys, of a plain file whose every row is current, where all of them were found before; else None."""
+        kept = self._kept(self._rows(), None)
+        return None if kept is None else kept.find_all(keys)
+
+    @property
+    def keeps_more(self) -> bool:
+        """Whether there is room to keep more rows."""
+        kept = self._kept(self._rows(), None)
+        return kept is not None and kept.has_room
+
+    def keep_rows(self, keys: Sequence[bytes], rows: Sequence[dict[str, Any] | None]) -> None:
+        """Keep what was found of keys, if there is room."""
+        kept = self._kept(self._rows(), None)
+        if kept is None:
+            return
+        for key, row in zip(keys, rows, strict=True):
+            kept.add(key, ABSENT if row is None else row.copy())
+        self._weigh(kept, None)
+
+    def _kept(self, kept: KeptRows | None, column: int | None) -> KeptRows | None:
+        """What has the rows that were found; None where the file is to be opened first, or there is no room."""
+        local = self._open[0]
+        if local is None or local.is_dropped:
+            return None
+        now = self._monotonic()
+        if now >= self._folder.next_sweep:
+            local.used = now
+            self._folder.sweep(now)
+        name = self._name_of_kept(local, column)
+        found: KeptRows | None = self._cache.get(name)
+        if found is None:
+            most = int(self._files.settings.memory_bytes * _ROWS_SHARE * self._files.share(local))
+            if most < LEAST_BYTES:
+                return None
+            found = KeptRows(most)
+            self._cache.put(name, found, LEAST_BYTES, limit=self._files.settings.memory_bytes)
+        if found is not kept:
+            if column is None:
+                self._rows = ref(found)
+            else:
+                self._values = ref(found)
+        found.touched = self._cache.puts
+        return found
+
+    def _keep(self, kept: KeptRows | None, key: bytes, value: Any, column: int | None) -> None:
+        if kept is not None:
+            kept.add(key, ABSENT if value is None else value)
+            self._weigh(kept, column)
+
+    def _weigh(self, kept: KeptRows, column: int | None) -> None:
+        local, weight = self._open[0], kept.weigh()
+        if weight is not None and local is not None:
+            name = self._name_of_kept(local, column)
+            self._cache.put(name, kept, weight, limit=self._files.settings.memory_bytes)
+
+    def _name_of_kept(self, local: LocalFile, column: int | None) -> tuple[object, ...]:
+        return (local.path, "rows", self._names if column is None else column)
+
+    def _found_bytes(self, key: bytes, column: int) -> bytes | None:
         local, _, open_arena, _ = self._open
         arena, run = open_arena(), text_loop.compiled
         if arena is not None and run is not None and not local.is_dropped:  # type: ignore[union-attr]
@@ -150,8 +253,7 @@ class ServedFile:
                     return None
         return self._bytes_slowly(key, column)
 
-    def find_row(self, key: bytes) -> dict[str, Any] | None:
-        """The row of a key, of a plain file whose every row is current; None where there is none, and for a retract."""
+    def _found_row(self, key: bytes) -> dict[str, Any] | None:
         local, _, open_arena, _ = self._open
         arena, run = open_arena(), row_loop.compiled
         if arena is not None and run is not None and not local.is_dropped:  # type: ignore[union-attr]
@@ -170,7 +272,7 @@ class ServedFile:
                         return None
                     return {name: make(cells, view) for name, make in self._named}
                 spare.append(out)
-                if code == ABSENT:
+                if code == ABSENT_KEY:
                     return None
         found = self.find(key)
         if found is None or found[0][1]:
@@ -239,7 +341,7 @@ class ServedFile:
             code, block = run(heap.data, heap.state, key, 1, out)
             if code == FOUND:
                 return self._row(reader, key, out, heap)
-            if code == ABSENT:
+            if code == ABSENT_KEY:
                 return None
             if code == DAMAGED:
                 raise arena.damaged()

@@ -120,6 +120,22 @@ class ServingReader(PointReader):
         value = None if row is None else row[self._names[0]]
         return value.encode() if type(value) is str else value
 
+    def find_kept(self, split: Split, keys: Sequence[bytes]) -> list[dict[str, Any] | None] | None:
+        """The rows of keys in one bucket, each at the place of its key, where all of them were found before; else None."""
+        lone = self.lone((split,))
+        return None if lone is None else lone.find_rows(keys)
+
+    def keeps_more(self, split: Split) -> bool:
+        """Whether there is room to keep what is found in a bucket."""
+        lone = self.lone((split,))
+        return lone is not None and lone.keeps_more
+
+    def keep(self, split: Split, keys: Sequence[bytes], rows: Sequence[dict[str, Any] | None]) -> None:
+        """Keep what was found of keys in one bucket, if there is room."""
+        lone = self.lone((split,))
+        if lone is not None:
+            lone.keep_rows(keys, rows)
+
     def find_many(
         self, split: Split, keys: tuple[bytes, Places], known: Mapping[str, Sequence[Any]]
     ) -> list[dict[str, Any] | None] | None:

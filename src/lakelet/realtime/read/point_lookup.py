@@ -28,9 +28,10 @@ from lakelet.realtime.memtable import Memtable, decode_values, folds, is_sequenc
 from lakelet.realtime.memtables import Memtables, SeenKeys
 from lakelet.realtime.plain_row import PlainRows
 from lakelet.realtime.read.folded_memory import folded_rows
+from lakelet.realtime.read.known_version import KnownVersion
 from lakelet.realtime.read.sequenced_memory import MemoryPart, winning_parts
 from lakelet.storage.home import TableHome
-from lakelet.table.read.kept_lookup import find_kept_list, find_kept_row, find_kept_rows
+from lakelet.table.read.kept_lookup import KeptLookup, find_kept_list, find_kept_row, find_kept_rows, kept_lookup
 
 Hit = tuple[Memtable, bytes]
 
@@ -98,9 +99,24 @@ class PointLookup:
 
     def stored_row(
         self, key: Mapping[str, Any], schema: TableSchema, columns: Sequence[str] | None
-    ) -> dict[str, Any] | None:
-        """The newest snapshot's row of a key of which memory holds nothing."""
-        return find_kept_row(self.home, schema, latest_snapshot(self.home), key, columns)
+    ) -> tuple[dict[str, Any] | None, KeptLookup | None]:
+        """The newest snapshot's row of a key of which memory holds nothing, and what has its rows."""
+        snapshot = latest_snapshot(self.home)
+        row = find_kept_row(self.home, schema, snapshot, key, columns)
+        return row, None if snapshot is None else kept_lookup(self.home, schema, snapshot)
+
+    def known_row(self, key: dict[str, Any], known: KnownVersion) -> tuple[dict[str, Any] | None] | None:
+        """The row of a key, or None for no row, in a tuple, where the known version is still the newest; else None."""
+        encoded = known.plain.encode_key(key)
+        if encoded is None:
+            return None
+        recent = self.find_recent(encoded, known.schema)
+        # After memory, whose rows may have been committed and dropped meanwhile.
+        if recent is None or not known.moment.is_now:
+            return None
+        if not recent:
+            return known.rows.get_encoded(encoded) or known.rows.get(key, None)
+        return (None if recent[0] == DELETE else known.plain.decode(recent[1:]),)
 
     def stored_rows(
         self, keys: Any, plain: PlainRows, schema: TableSchema, columns: Sequence[str] | None

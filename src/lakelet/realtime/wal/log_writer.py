@@ -34,6 +34,8 @@ from lakelet.storage.home import TableHome
 _LOG = logging.getLogger(__name__)
 # A table that was dropped comes back, if at all, by hand.
 _GONE_SECONDS = 30.0
+_GATHERING_SHARE = 0.25
+_SYNCS_REMEMBERED = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -82,6 +84,8 @@ class LogWriter:
         self._busy = False
         # How many calls the last group was of.
         self._crowd = 0
+        # How long syncs take, the last ones foremost.
+        self._sync_seconds = 0.0
         self._closed = False
         self._process = os.getpid()
         self._syncs = 0
@@ -153,8 +157,10 @@ class LogWriter:
         turn: threading.Lock | None = None
         with self._memtables.changed:
             if work.rows is not None:
-                self.check_usable()
-                self._check_there()
+                if self._closed:
+                    raise InvalidError("the writer is closed")
+                if self.gone is not None:
+                    self._check_there()
             self._waiting.append(work)
             if self._busy:
                 work.turn = turn = threading.Lock()
@@ -185,10 +191,8 @@ class LogWriter:
         """Write all that has queued up, `own` among it."""
         batch: list[_Work] = []
         try:
-            queued = 0 if self._crowd > 1 else len(self._waiting)
-            while queued < len(self._waiting):
-                queued = len(self._waiting)
-                self._home.clock.sleep(0)
+            if self._crowd > 1:
+                self._gather()
             with self._memtables.changed:
                 batch, self._waiting = self._waiting, []
             self._crowd = len(batch)
@@ -201,6 +205,17 @@ class LogWriter:
                     work.wake()
                 if own in batch:
                     self._hand_over(own)
+
+    def _gather(self) -> None:
+        """Let others queue up as long as more of them do, for a part of the time that a sync takes at most: where a sync is quick
+        they had better prepare the next group meanwhile."""
+        clock, queued = self._home.clock, 0
+        until = clock.monotonic() + self._sync_seconds * _GATHERING_SHARE
+        while queued < len(self._waiting):
+            queued = len(self._waiting)
+            clock.sleep(0)
+            if clock.monotonic() >= until:
+                return
 
     def _hand_over(self, own: _Work) -> None:
         """Let the first of those that wait lead the next group; with nobody there, the next one to come will."""
@@ -215,12 +230,14 @@ class LogWriter:
                 self._memtables.changed.notify_all()
 
     def _run(self, batch: Sequence[_Work]) -> None:
-        group: list[_Work] = []
-        for work in batch:
-            try:
-                group = self._add(work, group)
-            except LakeletError as error:
-                work.finish(error)
+        group: Sequence[_Work] = batch
+        if not self._is_plain(batch):
+            group = []
+            for work in batch:
+                try:
+                    group = self._add(work, group)
+                except LakeletError as error:
+                    work.finish(error)
         self._write(group)
         active = self._memtables.active
         if active.memory_size >= self._settings.flush_bytes and len(self._memtables.all) < self._settings.memtables:
@@ -229,6 +246,15 @@ class LogWriter:
             except LakeletError as error:
                 # The rows are written; the next ones will need the new memtable, and tell.
                 _LOG.warning("no new memtable could be opened: %s", error)
+
+    def _is_plain(self, batch: Sequence[_Work]) -> bool:
+        """Whether all of it are rows of the active memtable's schema without conditions, for which it has room."""
+        active, size = self._memtables.active, 0
+        for work in batch:
+            if work.rows is None or work.seen is not None or work.rows.schema_id != active.schema.id:
+                return False
+            size += len(work.rows.records)
+        return not active.folds and active.memory_size + size < self._settings.flush_bytes
 
     def _add(self, work: _Work, group: list[_Work]) -> list[_Work]:
         """Add work to the group that is written together; the group from then on."""
@@ -290,15 +316,19 @@ class LogWriter:
         try:
             self._log.append(b"".join([one.logged for one in rows]))
             if self._settings.sync == ALWAYS:
+                began = self._home.clock.monotonic()
                 self._log.sync()
+                self._sync_seconds += (self._home.clock.monotonic() - began - self._sync_seconds) / _SYNCS_REMEMBERED
         except LakeletError as error:
             for work in group:
                 work.finish(error)
             return
         with self._memtables.changed:
+            active = self._memtables.active
             for one in rows:
-                one.apply_to(self._memtables.active)
-                self._memtables.active.note(one.write_keys)
+                one.apply_to(active)
+                if one.write_keys:
+                    active.note(one.write_keys)
             for work in group:
                 work.finish()
 

@@ -210,10 +210,11 @@ def _sync_folder(path: str) -> None:
 
 def log_numbers(path: str) -> list[int]:
     """The sequence numbers of the logs in a folder, ascending; none where there is no folder."""
-    try:
-        names = os.listdir(path)
-    except FileNotFoundError:
-        return []
+    with SystemErrors(path):
+        try:
+            names = os.listdir(path)
+        except FileNotFoundError:
+            return []
     return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
 

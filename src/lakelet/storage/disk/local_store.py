@@ -48,7 +48,7 @@ from lakelet.storage.disk.system_files import (
     unlink_quietly,
     write_new_file,
 )
-from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
+from lakelet.storage.store import FolderWatch, Listing, ObjectInfo, OutputFile, checked_folder, checked_path
 
 _ids = RandomIds()
 
@@ -268,6 +268,11 @@ class LocalStore:
 
     def folder_exists(self, path: str) -> bool:
         return os.path.isdir(self._full(path))
+
+    def watch(self, folders: Sequence[str]) -> FolderWatch | None:
+        from lakelet.storage.disk.folder_watch import watch_folders  # noqa: PLC0415 - few ask, and it loads the C library.
+
+        return watch_folders([self._full_folder(folder) for folder in folders])
 
     def is_linked(self, path: str) -> bool:
         return os.path.islink(self._full(path)) or link_above(self._root, path) is not None

@@ -175,6 +175,9 @@ class S3Store:
         checked_path(path)
         return True
 
+    def watch(self, folders: Sequence[str]) -> None:
+        return None
+
     def is_linked(self, path: str) -> bool:
         checked_path(path)
         return False

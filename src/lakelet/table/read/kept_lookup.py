@@ -29,11 +29,13 @@ from lakelet.model.split import Split
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.served_file import ServedFile
 from lakelet.read.serve.serving_reader import ServingReader
 from lakelet.scan.key_plan import lookups
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
 from lakelet.table.read.key_route import KeyRoute
+from lakelet.table.read.listed_keys import find_listed
 from lakelet.table.read.point_read import chosen_columns, find_rows, get_row, one_key
 from lakelet.table.usable import check_usable
 
@@ -60,6 +62,8 @@ class KeptLookup:
         self._route = KeyRoute.of(schema, self._live)
         self._settings = LookupSettings.of(schema, None)
         self._readers: dict[tuple[str, ...] | None, tuple[PointReader, ServingReader]] = {}
+        # The one file that has the rows of all keys, once that is known.
+        self._lone: ServedFile | None = None
         self._lock = threading.Lock()
         self._making: set[int] = set()
 
@@ -79,6 +83,8 @@ class KeptLookup:
         encoded, splits = routed
         by_group, served = self._readers_of(columns)
         if all(served.is_open(split) for split in splits):
+            if columns is None and self._lone is None and self._route is not None and splits is self._route.every:
+                self._lone = served.lone(splits)
             try:
                 return (served.find(splits, encoded),)
             except (LakeletError, OSError):
@@ -88,17 +94,27 @@ class KeptLookup:
             self._count(splits, served, 1)
         return (by_group.get([(split, _FIRST) for split in splits], one_key(key, self._schema)),)
 
+    def get_encoded(self, key: bytes) -> tuple[dict[str, Any] | None] | None:
+        """The same for a whole primary key in bytes, where one open file has the rows of all keys; else None."""
+        lone = self._lone
+        if lone is None or not lone.is_open:
+            return None
+        try:
+            return (lone.find_row(key),)
+        except (LakeletError, OSError):
+            return None
+
     def get_many(self, keys: Any, columns: Sequence[str] | None) -> list[dict[str, Any] | None] | None:
         """The row of each key in a list of dicts, at its place; None where they have to go the long way."""
-        routed = None if self._route is None else self._route.find_many(keys)
-        if routed is None:
+        route = self._route
+        if route is None or route.every is None or len(route.every) != 1:
             return None
-        split, served = routed[0], self._readers_of(columns)[1]
-        if not served.is_open(split):
+        served = self._readers_of(columns)[1]
+        if not served.is_open(route.every[0]):
             # The long way counts them.
             return None
         try:
-            return served.find_many(*routed)
+            return find_listed(route, served, keys)
         except (LakeletError, OSError):
             return None
 

@@ -95,20 +95,30 @@ class KeyRoute:
             # No text has such bytes.
             return ()
 
-    def find_many(self, keys: object) -> tuple[Split, tuple[bytes, NDArray[np.int64]], dict[str, list[Any]]] | None:
-        """The bucket of all keys in a list of dicts, their bytes with where each begins and the last ends, and the keys by
-        column; None where they have to go the long way."""
+    def find_values(self, keys: object) -> tuple[Split, list[Any]] | None:
+        """The bucket of all keys in a list of dicts, and their values; None where they have to go the long way."""
         if type(keys) is not list or self.single is None or self.every is None or len(self.every) != 1:
             return None
-        if self.encode_many is None or set(map(type, keys)) != {dict} or set(map(len, keys)) != {1}:
+        if set(map(type, keys)) != {dict} or set(map(len, keys)) != {1}:
             return None
-        name = self.single[0]
         try:
-            values = list(map(itemgetter(name), keys))
+            return self.every[0], list(map(itemgetter(self.single[0]), keys))
         except KeyError:
             return None
+
+    def encode_each(self, values: Sequence[Any]) -> list[bytes] | None:
+        """The bytes of the keys with these values; None where one has to go the long way."""
+        assert self.single is not None, "keys of several columns have no values"
+        encoded = list(map(self.single[1], values))
+        return None if None in encoded else encoded  # type: ignore[return-value]
+
+    def find_many(self, values: list[Any]) -> tuple[tuple[bytes, NDArray[np.int64]], dict[str, list[Any]]] | None:
+        """The bytes of the keys with these values, with where each begins and the last ends, and the keys by column; None where
+        they have to go the long way."""
+        if self.encode_many is None or self.single is None:
+            return None
         encoded = self.encode_many(values)
-        return None if encoded is None else (self.every[0], encoded, {name: values})
+        return None if encoded is None else (encoded, {self.single[0]: values})
 
     def _encoded(self, key: Mapping[str, Any]) -> bytes | None:
         parts: dict[str, bytes] = {}

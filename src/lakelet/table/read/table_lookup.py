@@ -34,6 +34,7 @@ from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
 from lakelet.table.read.key_range import key_range
 from lakelet.table.read.key_route import KeyRoute
+from lakelet.table.read.listed_keys import find_listed
 from lakelet.table.read.named_version import named_version
 from lakelet.table.read.point_read import chosen_columns, key_table
 from lakelet.table.usable import check_usable
@@ -52,8 +53,8 @@ class _Pinned:
     # By their columns; None is all of them.
     readers: dict[tuple[str, ...] | None, ServingReader] = field(default_factory=dict)
     byte_readers: dict[str | None, ServingReader] = field(default_factory=dict)
-    # Where one file has the rows of all keys, and keys have one column: that, its encoder, and what finds rows.
-    direct: dict[None, tuple[str, PlainKey, Callable[[bytes], dict[str, Any] | None]]] = field(default_factory=dict)
+    # Where one file has the rows of all keys, and keys have one column: that, its encoder, and what finds rows. One or none.
+    direct: list[tuple[str, PlainKey, Callable[[bytes], dict[str, Any] | None]]] = field(default_factory=list)
     # The same for bytes of a column: what finds them, and the column's place.
     direct_bytes: dict[str | None, tuple[Callable[[bytes, int], bytes | None], int]] = field(default_factory=dict)
 
@@ -95,10 +96,13 @@ class TableLookup:
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The row with this primary key as a dict, None where there is none."""
         pinned = self._pinned or self._open
-        direct = pinned.direct.get(None)
-        if direct is not None and columns is None and type(key) is dict and len(key) == 1:
-            name, encode, find = direct
-            plain = encode(key.get(name))
+        if pinned.direct and columns is None and type(key) is dict and len(key) == 1:
+            name, encode, find = pinned.direct[0]
+            try:
+                plain = encode(key.get(name))
+            except (TypeError, UnicodeEncodeError):
+                # The long way says what is wrong with it.
+                plain = None
             if plain is not None:
                 return find(plain)
         if type(key) is not dict and not isinstance(key, Mapping):
@@ -111,7 +115,9 @@ class TableLookup:
             if columns is None and route is not None and route.single is not None and splits is route.every:
                 lone = reader.lone(splits)
                 if lone is not None:
-                    pinned.direct[None] = (*route.single, lone.find_row)
+                    name, plain_key = route.single
+                    # Text is encoded by its own method, which refuses all else, without a call in between.
+                    pinned.direct[:] = [(name, str.encode if route.is_text else plain_key, lone.find_row)]
             return reader.find(splits, encoded)
         keys = key_table([dict(key)], pinned.schema)
         if pinned.live is None:
@@ -147,8 +153,7 @@ class TableLookup:
         """
         pinned = self._open
         reader = self._reader(pinned, columns)
-        routed = None if pinned.route is None else pinned.route.find_many(keys)
-        served = None if routed is None else reader.find_many(*routed)
+        served = find_listed(pinned.route, reader, keys)
         if served is not None:
             return served
         wanted = key_table(keys, pinned.schema)

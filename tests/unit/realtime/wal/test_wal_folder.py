@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.errors import ConflictError, CorruptionError, InvalidError, UnavailableError
+from lakelet.errors import ConflictError, CorruptionError, InvalidError, NotFoundError, UnavailableError
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.realtime.settings import wal_path
 from lakelet.realtime.wal.wal_folder import WalFolder, log_numbers
@@ -71,6 +71,13 @@ def test_logs_are_private_and_found_by_number(tmp_path: Path) -> None:
     folder.remove(2)
     assert folder.numbers() == [10]
     assert log_numbers(str(tmp_path / "none")) == []
+
+
+def test_a_file_where_logs_are_looked_for_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert log_numbers(str(tmp_path / "absent" / "t")) == []
+    with pytest.raises(NotFoundError, match="file/t does not exist: expected a folder, found a file"):
+        log_numbers(str(tmp_path / "file" / "t"))
 
 
 def test_a_log_under_another_number_is_told(tmp_path: Path) -> None:
