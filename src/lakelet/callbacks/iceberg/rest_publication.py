@@ -13,7 +13,7 @@ from lakelet.callbacks.iceberg.rest_settings import catalog_of, given
 from lakelet.commit.metadata.snapshots import try_snapshot
 from lakelet.errors import InvalidError
 from lakelet.options import ICEBERG_DELETE_AFTER_COMMIT, ICEBERG_PREVIOUS_VERSIONS_MAX, TableOptions
-from lakelet.options.iceberg import ICEBERG_DATABASE, ICEBERG_TABLE, publishes_to_rest
+from lakelet.options.table.iceberg import ICEBERG_DATABASE, ICEBERG_TABLE, publishes_to_rest
 from lakelet.storage.home import TableHome
 from lakelet.storage.rest_catalogs import RestTable
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from lakelet.errors import InvalidError
 from lakelet.options import CATALOG_PREFIX, ICEBERG_STORAGE
-from lakelet.options.iceberg import ICEBERG_REST_SETTING, REST_CATALOG, publishes_to_rest
+from lakelet.options.table.iceberg import ICEBERG_REST_SETTING, REST_CATALOG, publishes_to_rest
 from lakelet.storage.rest_catalogs import RestCatalogs
 
 _URI, _WAREHOUSE = ICEBERG_REST_SETTING.of("uri"), ICEBERG_REST_SETTING.of("warehouse")
