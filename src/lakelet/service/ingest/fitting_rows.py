@@ -17,6 +17,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Kind, Row
 from lakelet.service.ingest.payload_growth import EXACT
 from lakelet.service.ingest.payload_schema import payload_row
+from lakelet.service.ingest.plain_lines import plain_lines
 from lakelet.service.ingest.record import LONGEST_ID_BYTES
 from lakelet.service.ingest.record_columns import RecordColumns
 from lakelet.service.tables.served_table import exact_integers
@@ -39,8 +40,11 @@ def parsed_lines(body: bytes, schema: TableSchema) -> pa.Table | None:
     """NDJSON in the columns of a table; None where a line is not certain to fit them."""
     row = payload_row(schema)
     payload = None if row is None else _plain_type(row)
-    if payload is None:
+    if row is None or payload is None:
         return None
+    plain = plain_lines(body, row, payload, exact_integers(schema))
+    if plain is not None:
+        return plain
     wanted = pa.schema([(ID, pa.string()), (TIMESTAMP, pa.string()), (PAYLOAD, payload)])
     try:
         found = pj.read_json(
