@@ -40,7 +40,9 @@ class TableSearch:
         self._threads = threads
         self._leave = leave
         self._names, self._scans = _TimeBudget(clock), _TimeBudget(clock)
-        self._looks: dict[str, asyncio.Task[Any]] = {}
+        self._monotonic = clock.monotonic
+        # What is looked for, and since when.
+        self._looks: dict[str, tuple[asyncio.Task[Any], float]] = {}
 
     async def know(self, name: str) -> None:
         """Find a table that another process has created or attached, release one that it has dropped or detached."""
@@ -88,17 +90,17 @@ class TableSearch:
     async def _look(self, what: str, work: Callable[[], Awaitable[T]]) -> T | None:
         """What a look finds, run once for all who ask meanwhile; None for one that takes too long, which goes on. A look that a
         slow store holds up is not waited for by those who come later."""
-        running = self._looks.get(what)
-        if running is None:
-            running = self._looks[what] = asyncio.ensure_future(work())
-            running.add_done_callback(lambda done: self._ended(what, done))
+        known = self._looks.get(what)
+        if known is None:
+            task = asyncio.ensure_future(work())
+            known = self._looks[what] = (task, self._monotonic())
+            task.add_done_callback(lambda done: self._ended(what, done))
+        running, started = known
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(max(0.0, started + _PATIENCE_SECONDS - self._monotonic())):
                 found: T = await asyncio.shield(running)
                 return found
-        except TimeoutError:
-            return None
-        except NotFoundError:
+        except (TimeoutError, NotFoundError):
             return None
         except (LakeletError, OSError) as error:
             _LOG.warning("tables of other processes cannot be looked for: %s", error)
