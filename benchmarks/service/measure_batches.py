@@ -16,7 +16,7 @@ BATCH = 10_000
 BATCHES = 20
 CONNECTIONS = 2
 # Until compiled loops have paid for being loaded, which a service does once.
-WARM_UP = 12
+WARM_UP = 24
 ANCESTOR_PER_SECOND = 3_900
 
 

@@ -6,9 +6,12 @@ Messages of failures of the service name files, addresses and what a library sai
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 
 from lakelet.error_codes import codes_of
 from lakelet.errors import InternalError, LakeletError
+from lakelet.realtime.settings import wal_path
 
 _FAILED = 500
 _KINDS = {
@@ -20,11 +23,23 @@ _KINDS = {
 }
 
 
-def error_detail(error: BaseException, request_id: str, log: logging.Logger) -> str:
-    """The detail of an error for the one who asked; failures of the service are logged whole, defects with their trace."""
+def hidden_paths(location: str, wal_folder: object) -> dict[str, str]:
+    """The places of a service that no answer names, and what stands for them."""
+    found = {location.rstrip("/"): "<warehouse>", os.path.dirname(wal_path(wal_folder, "logs")): "<logs>"}
+    return {path: shown for path, shown in found.items() if len(path) > 1}
+
+
+def error_detail(
+    error: BaseException, request_id: str, log: logging.Logger, hidden: Mapping[str, str] | None = None
+) -> str:
+    """The detail of an error for the one who asked, without `hidden` paths; failures of the service are logged whole, defects
+    with their trace."""
     codes = codes_of(error)
     if codes.http_status < _FAILED:
-        return str(error)
+        text = str(error)
+        for path, shown in (hidden or {}).items():
+            text = text.replace(path, shown)
+        return text
     is_defect = not isinstance(error, LakeletError) or isinstance(error, InternalError)
     log.log(
         logging.ERROR if is_defect else logging.WARNING,

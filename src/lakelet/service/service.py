@@ -36,6 +36,7 @@ from lakelet.service.tables.readable_tables import ReadableTables
 from lakelet.service.tables.registry import TableRegistry
 from lakelet.service.tables.row_access import delete_records, find_records
 from lakelet.service.tables.served_table import OpenTable
+from lakelet.service.tables.table_search import TableSearch
 from lakelet.service.tables.table_stats import StoredStatsCache
 from lakelet.service.timestamps import timestamp_text
 from lakelet.service.values import (
@@ -92,6 +93,7 @@ class Service:
         # By which writes of this node are ordered among those of all nodes.
         self.order = HybridClock(self.clock)
         self.ingest = Ingest(self.tables, settings, self.clock, self.order)
+        self.search = TableSearch(self.tables, self.threads, self.clock, self._release)
         self.spark = ServiceSpark(settings.spark)
         self.maintenance = Maintenance(self.tables, self.threads, self.clock, self._have_copied, settings, self.spark)
         self.backups: ServedBackups | None = None
@@ -255,20 +257,21 @@ class Service:
 
     async def list_tables(self, pattern: str, caller: Caller) -> list[DescribedTable]:
         """The tables that the caller may read, whose names match a pattern of `*` and `?`; all for an empty one."""
+        await self.search.refresh()
         return await self.in_thread(self._list, pattern, caller)
 
     async def describe_table(self, name: str, caller: Caller) -> DescribedTable:
         """A table with its configuration and statistics."""
         caller.check(READ, name)
         await self.know(name)
-        return await self.in_thread(self._describe, self.tables.open(name))
+        return await self.in_thread(self.stored_stats.described, self.tables.open(name))
 
     async def alter_table(self, request: AlterTableRequest, caller: Caller) -> TableInfo:
         """Change the configuration or status of a table."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
         await self.know(request.table_name)
-        info = await self.in_thread(lambda: self._info(self.tables.alter(request)))
+        info = await self.in_thread(lambda: self.stored_stats.info(self.tables.alter(request)))
         if info.config.backup_enabled:
             self._have_copied(self.tables.open(request.table_name))
         return info
@@ -278,7 +281,7 @@ class Service:
         caller.check(ADMIN, request.table_name)
         self._check_running()
         await self.know(request.table_name)
-        await self.ingest.leave(request.table_name)
+        await self._release(request.table_name)
         leave = None if self.shared is None else self.shared.leaving(request.table_name)
         answer = await self.in_thread(self.tables.drop, request, leave)
         self.stored_stats.forget(request.table_name)
@@ -378,9 +381,12 @@ class Service:
     # ------------------------------------------------------------------ inside
 
     async def know(self, table: str) -> None:
-        """Find a table that another node has created meanwhile."""
-        if self.shared is not None:
-            await self.shared.know(table)
+        """Find a table that another process has created meanwhile, release one that it has dropped."""
+        await self.search.know(table)
+
+    async def _release(self, table: str) -> None:
+        await self.ingest.leave(table)
+        self.stored_stats.forget(table)
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.threads, function, *arguments)
@@ -399,11 +405,11 @@ class Service:
             self.starting_queries -= 1
 
     async def _with_new_tables(self, start: Callable[[], Awaitable[T]]) -> T:
-        """Start a query, once more where it names a table that another node has created meanwhile."""
+        """Start a query, once more where it names a table that another process has created or dropped meanwhile."""
         try:
             return await start()
         except NotFoundError:
-            if self.shared is None or not await self.shared.load_new():
+            if not await self.search.refresh():
                 raise
             return await start()
 
@@ -480,21 +486,13 @@ class Service:
         if is_new:
             # Before any row: a crash after the first flush must not make its snapshot look older than the callback.
             self.callbacks.begin(opened)
-        return self._info(opened), is_new
+        return self.stored_stats.info(opened), is_new
 
     def _list(self, pattern: str, caller: Caller) -> list[DescribedTable]:
-        return [
-            self._describe(opened)
-            for opened in self.tables.all()
-            if caller.may(READ, opened.name) and (not pattern or fnmatch.fnmatchcase(opened.name, pattern))
-        ]
-
-    def _describe(self, opened: OpenTable) -> DescribedTable:
-        return DescribedTable(self._info(opened), self.stored_stats.stats(opened))
-
-    def _info(self, opened: OpenTable) -> TableInfo:
-        last = self.stored_stats.last_write(opened)
-        return TableInfo(opened.name, opened.config, opened.created_at, last, opened.status)
+        readable = (opened for opened in self.tables.all() if caller.may(READ, opened.name))
+        return self.stored_stats.all_described(
+            opened for opened in readable if not pattern or fnmatch.fnmatchcase(opened.name, pattern)
+        )
 
     def _buffered(self) -> int:
         return sum(opened.buffered_records for opened in self.tables.all())

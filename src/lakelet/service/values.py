@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from lakelet.errors import InvalidError
+
 ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
 # The status of a node that ended without committing all rows.
 ABSENT = "absent"
@@ -60,12 +62,12 @@ class JsonLines:
 class BatchRequest:
     """Write records into one table, all of them or none; with `partial` those that are valid.
 
-    `records` are `Record`s, or mappings that have not been validated yet, as a JSON body gives them; or NDJSON; or an
-    Arrow table with the columns `id`, `timestamp` and `payload`.
+    `records` are `Record`s, mappings that have not been validated yet, as a JSON body gives them, or errors in the place of
+    records that are none; or NDJSON; or an Arrow table with the columns `id`, `timestamp` and `payload`.
     """
 
     table: str
-    records: Sequence[Record | Mapping[str, Any]] | pa.Table | JsonLines
+    records: Sequence[Record | Mapping[str, Any] | InvalidError] | pa.Table | JsonLines
     partial: bool = False
     idempotency_key: RequestKey | None = None
 

@@ -20,8 +20,16 @@ MORNING = "2026-01-31T10:00:00Z"
 class ServedLake:
     """A service over a warehouse below a folder; made again over the same folder it is a restart."""
 
-    def __init__(self, folder: Path, *, access: Access | None = None, callbacks: Any = None, **settings: Any) -> None:
-        self.settings = ServiceSettings(warehouse=str(folder / "warehouse"), wal_folder=str(folder / "wal"), **settings)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        access: Access | None = None,
+        callbacks: Any = None,
+        logs: str = "wal",
+        **settings: Any,
+    ) -> None:
+        self.settings = ServiceSettings(warehouse=str(folder / "warehouse"), wal_folder=str(folder / logs), **settings)
         self.lake = lakelet.connect(self.settings.warehouse)
         self.service = Service(self.lake, self.settings, callbacks=callbacks)
         self.app = RestApp(self.service, access or Access(None))

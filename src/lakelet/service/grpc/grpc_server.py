@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha import reflection
 from lakelet.errors import InvalidError
 from lakelet.protos.message_types import LAKELET, OLAP, PEER, message_class, service_methods
 from lakelet.service.access.access import Access
+from lakelet.service.error_detail import hidden_paths
 from lakelet.service.grpc.lakelet_edge import LakeletEdge
 from lakelet.service.grpc.olap_edge import OlapEdge
 from lakelet.service.grpc.rpc_calls import Around, Callers, streaming, unary
@@ -75,8 +76,9 @@ class GrpcServer:
         ]
         if peer_access is not None:
             edges.append((PEER, PeerEdge(service), peer_access))
+        hidden = hidden_paths(service.lake.location, service.settings.wal_folder)
         for name, edge, known in edges:
-            handlers = dict(_handlers(name, edge, known, metrics))
+            handlers = dict(_handlers(name, edge, known, metrics, hidden))
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((OLAP, LAKELET, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
@@ -143,14 +145,16 @@ class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         return _STATUSES.SERVING if found.is_ready else _STATUSES.NOT_SERVING
 
 
-def _handlers(name: str, edge: Edge, access: Callers, metrics: RequestMetrics) -> Iterator[tuple[str, Any]]:
+def _handlers(
+    name: str, edge: Edge, access: Callers, metrics: RequestMetrics, hidden: Mapping[str, str]
+) -> Iterator[tuple[str, Any]]:
     """A handler for each method of a service that the edge has."""
     for method in service_methods(name):
         found = getattr(edge, _WORD.sub("_", method.name).lower(), None)
         if found is None:
             # The client gets UNIMPLEMENTED.
             continue
-        around = Around(access, metrics, f"/{name}/{method.name}")
+        around = Around(access, metrics, f"/{name}/{method.name}", hidden)
         codecs = {
             "request_deserializer": message_class(method.input_type.full_name).FromString,
             "response_serializer": message_class(method.output_type.full_name).SerializeToString,

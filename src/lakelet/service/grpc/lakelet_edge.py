@@ -112,19 +112,15 @@ class LakeletEdge:
         key = _key(message, given_key)
         if sum(map(bool, (message.records, message.arrow, message.ndjson))) > 1:
             raise InvalidError("expected records, Arrow or lines of JSON, found several of them")
-        if message.arrow or message.ndjson:
-            rows = decode_arrow(message.arrow) if message.arrow else JsonLines(message.ndjson)
-            return await self._service.write_batch(BatchRequest(message.table, rows, message.partial, key), call.caller)
-        records, places, refused = _records(message)
-        if not records and refused:
-            return WriteResult(0, refused=tuple(refused))
-        request = BatchRequest(message.table, records, message.partial, key)
-        done = await self._service.write_batch(request, call.caller)
-        # The operation layer counts places among the records that it was given.
-        refused += [replace(one, place=places[one.place]) for one in done.refused]
-        return WriteResult(
-            done.written, done.rest_values, tuple(sorted(refused, key=lambda one: one.place)), done.repeated
-        )
+        rows: Any = [_record_or_error(one) for one in message.records]
+        if message.ndjson:
+            rows = JsonLines(message.ndjson)
+        elif message.arrow:
+            # Asked first, as over HTTP: an unknown table is told before its records are.
+            await self._service.know(message.table)
+            self._service.tables.open(message.table)
+            rows = decode_arrow(message.arrow)
+        return await self._service.write_batch(BatchRequest(message.table, rows, message.partial, key), call.caller)
 
 
 def _params(message: Any) -> Any:
@@ -151,21 +147,12 @@ def _key(message: Any, given: str | None) -> RequestKey | None:
     return message_key(bare, own)
 
 
-def _records(message: Any) -> tuple[list[Record], list[int], list[RefusedRecord]]:
-    """The valid records of a batch, their places, and those that are refused; InvalidError for an invalid one unless the batch is
-    partial."""
-    records: list[Record] = []
-    places: list[int] = []
-    refused: list[RefusedRecord] = []
-    for place, one in enumerate(message.records):
-        try:
-            records.append(record_of_message(one))
-            places.append(place)
-        except InvalidError as error:
-            if not message.partial:
-                raise InvalidError(f"record {place}: {error}; none of the batch was written") from None
-            refused.append(RefusedRecord(place, str(error)))
-    return records, places, refused
+def _record_or_error(message: Any) -> Record | InvalidError:
+    """The record of a message, or what is wrong with it."""
+    try:
+        return record_of_message(message)
+    except InvalidError as error:
+        return error
 
 
 def _answer(done: WriteResult) -> Any:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import math
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -18,7 +18,7 @@ import grpc
 
 from lakelet.clock import SystemClock
 from lakelet.error_codes import codes_of, retry_after_seconds
-from lakelet.errors import OverloadedError, UnavailableError
+from lakelet.errors import OverloadedError, UnauthenticatedError, UnavailableError
 from lakelet.ids import RandomIds
 from lakelet.service.access.audit_log import AuditedRequest, AuditLog
 from lakelet.service.access.caller import Caller
@@ -75,11 +75,13 @@ Streaming = Callable[[Any, Call], AsyncIterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is around the calls of one RPC: who may call it, what counts its calls, and its name there."""
+    """What is around the calls of one RPC: who may call it, what counts its calls, its name there, and paths that no error
+    names."""
 
     access: Callers
     metrics: RequestMetrics
     route: str
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 def unary(around: Around, method: Unary, *, is_open: bool = False) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -91,7 +93,7 @@ def unary(around: Around, method: Unary, *, is_open: bool = False) -> Callable[[
             try:
                 caller = answered.caller = _caller(access, context, is_open=is_open)
                 if not is_open:
-                    request = _admitted(access.limits, caller, request)
+                    request = _admitted(access, caller, request, context)
                 sent = _metadata(context)
                 call = Call(caller, answered.request_id, sent.get("idempotency-key"), sent.get(NODE))
                 answer = await method(request, call)
@@ -103,7 +105,7 @@ def unary(around: Around, method: Unary, *, is_open: bool = False) -> Callable[[
                 raise
             except Exception as error:
                 answered.failed(error)
-                await _abort(context, error, answered.request_id)
+                await _abort(context, error, answered.request_id, around.hidden)
 
     return handle
 
@@ -116,7 +118,7 @@ def streaming(around: Around, method: Streaming) -> Callable[[Any, Any], AsyncIt
         with _Answered(around, context, method.__name__, request) as answered:
             try:
                 caller = answered.caller = _caller(access, context, is_open=False)
-                request = _admitted(access.limits, caller, request)
+                request = _admitted(access, caller, request, context)
                 call = Call(caller, answered.request_id, node=_metadata(context).get(NODE))
                 async for answer in method(request, call):
                     yield answer
@@ -127,7 +129,7 @@ def streaming(around: Around, method: Streaming) -> Callable[[Any, Any], AsyncIt
                 raise
             except Exception as error:
                 answered.failed(error)
-                await _abort(context, error, answered.request_id)
+                await _abort(context, error, answered.request_id, around.hidden)
 
     return handle
 
@@ -175,18 +177,23 @@ class _Answered:
         )
 
 
-def _admitted(limits: RateLimits, caller: Caller, request: Any) -> Any:
+def _admitted(access: Callers, caller: Caller, request: Any, context: Any) -> Any:
     """Take a call from the limits of its caller. Messages of a stream are read no faster than they allow."""
+    limits = access.limits
     if not isinstance(request, AsyncIterator):
         limits.take(caller, request.ByteSize() if limits.counts_bytes(caller) else 0)
         return request
     limits.take(caller)
-    return _paced(limits, caller, request) if limits.counts_bytes(caller) else request
+    return _paced(access, caller, request, context)
 
 
-async def _paced(limits: RateLimits, caller: Caller, messages: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def _paced(access: Callers, caller: Caller, messages: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+    limits, counts = access.limits, access.limits.counts_bytes(caller)
     async for message in messages:
-        wait = limits.charge(caller, message.ByteSize())
+        # A stream may last for days: a key that is revoked, or whose rights have changed, ends it.
+        if _caller(access, context, is_open=False) != caller:
+            raise UnauthenticatedError("the API key of this stream was revoked or changed: begin another one")
+        wait = limits.charge(caller, message.ByteSize()) if counts else 0.0
         yield message
         if wait:
             await asyncio.sleep(wait)
@@ -208,10 +215,10 @@ def _metadata(context: Any) -> dict[str, str]:
     return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
-async def _abort(context: Any, error: Exception, request_id: str) -> None:
+async def _abort(context: Any, error: Exception, request_id: str, hidden: Mapping[str, str]) -> None:
     """End a call with the status of an error."""
     codes = codes_of(error)
-    detail = error_detail(error, request_id, _LOG)
+    detail = error_detail(error, request_id, _LOG, hidden)
     trailing = [("lakelet-code", codes.code), ("x-request-id", request_id), *getattr(error, "trailing", ())]
     for name in ("line", "column"):
         if isinstance(getattr(error, name, None), int):

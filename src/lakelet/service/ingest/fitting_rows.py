@@ -17,6 +17,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Kind, Row
 from lakelet.service.ingest.payload_growth import EXACT
 from lakelet.service.ingest.payload_schema import payload_row
+from lakelet.service.ingest.plain_lines import plain_lines
 from lakelet.service.ingest.record import LONGEST_ID_BYTES
 from lakelet.service.ingest.record_columns import RecordColumns
 from lakelet.service.tables.served_table import exact_integers
@@ -29,7 +30,7 @@ _PLAIN: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.VARCHAR: pa.string(),
 }
-_NEWLINE, _BRACE = b"\n}"
+_NEWLINE, _OPEN, _CLOSE = b"\n{}"
 _RFC3339 = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 # The years 1 to 9999.
 _LEAST_US, _MOST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -39,8 +40,11 @@ def parsed_lines(body: bytes, schema: TableSchema) -> pa.Table | None:
     """NDJSON in the columns of a table; None where a line is not certain to fit them."""
     row = payload_row(schema)
     payload = None if row is None else _plain_type(row)
-    if payload is None:
+    if row is None or payload is None:
         return None
+    plain = plain_lines(body, row, payload, exact_integers(schema))
+    if plain is not None:
+        return plain
     wanted = pa.schema([(ID, pa.string()), (TIMESTAMP, pa.string()), (PAYLOAD, payload)])
     try:
         found = pj.read_json(
@@ -58,7 +62,7 @@ def parsed_lines(body: bytes, schema: TableSchema) -> pa.Table | None:
         moments = texts.cast(pa.timestamp("us", "UTC"))
     except pa.ArrowException:
         return None
-    # Arrow takes several objects on a line, too.
+    # Arrow takes several objects on a line, and one on several lines, too.
     if found.num_rows != _count_lines(body):
         return None
     # An integer beyond 2^53 was rounded if it stands in a DOUBLE, and -0 is none there.
@@ -67,15 +71,18 @@ def parsed_lines(body: bytes, schema: TableSchema) -> pa.Table | None:
     return found.set_column(1, TIMESTAMP, moments)
 
 
-def _count_lines(body: bytes) -> int:
-    """The lines that are not empty."""
+def _count_lines(body: bytes) -> int | None:
+    """The lines that are not empty; None where one of them does not look like an object of its own. In JSON no brace opens right
+    behind one that closes, but between two objects: if as many objects as lines were read, each line is one."""
     letters = np.frombuffer(body, np.uint8)
     ends = np.flatnonzero(letters == _NEWLINE)
-    if len(ends) and ends[0] > 0 and (letters[ends - 1] == _BRACE).all():
-        # None of them is empty but perhaps the last.
-        last = body[ends[-1] + 1 :]
-        return len(ends) + bool(last and not last.isspace())
-    return sum(1 for line in body.split(b"\n") if line and not line.isspace())
+    if len(ends) and ends[-1] == len(letters) - 1:
+        ends, letters = ends[:-1], letters[:-1]
+    is_plain = len(letters) > 0 and letters[0] == _OPEN and letters[-1] == _CLOSE
+    if is_plain and (letters[ends - 1] == _CLOSE).all() and (letters[ends + 1] == _OPEN).all():
+        return len(ends) + 1
+    lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
+    return len(lines) if all(line[0] == _OPEN and line[-1] == _CLOSE for line in lines) else None
 
 
 def fitting_rows(rows: pa.Table, columns: RecordColumns) -> pa.Table | None:

@@ -117,15 +117,6 @@ class SharedTables:
 
         return PeerWorkers(self.members, self.peers, self._loop, self._service.clock)
 
-    async def know(self, table: str) -> None:
-        """Find a table that another node has created meanwhile."""
-        if self._service.tables.try_open(table) is None:
-            await self._in_thread(self._service.tables.find, table)
-
-    async def load_new(self) -> bool:
-        """Find all tables that other nodes have created meanwhile; whether there are any."""
-        return await self._in_thread(self._service.tables.load_new)
-
     async def write(self, request: WriteRequest, caller: str) -> WriteResult:
         """Have a record written by the node that owns it, or here where that is this one, or cannot be reached."""
         if self.peers.are_there:

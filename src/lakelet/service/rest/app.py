@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -21,6 +21,7 @@ from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.audit_log import AuditedRequest
 from lakelet.service.access.caller import Caller
+from lakelet.service.error_detail import hidden_paths
 from lakelet.service.request_metrics import DISCONNECTED, REST, RequestMetrics
 from lakelet.service.rest.docs_page import DOCS_PATHS
 from lakelet.service.rest.ingest_endpoints import write_batch, write_one
@@ -54,6 +55,7 @@ class RestApp:
         """`queries` and `metrics` are shared with the other edge."""
         self._service = service
         self._access = access
+        self._hidden = hidden_paths(service.lake.location, service.settings.wal_folder)
         self.metrics = metrics or RequestMetrics()
         self._endpoints: dict[tuple[str, str], Endpoint] = {
             ("POST", "/v1/data"): write_one,
@@ -71,7 +73,7 @@ class RestApp:
             raise InternalError(f"expected a request of HTTP, found {scope['type']!r}")
         started = self._service.clock.monotonic()
         request_id = self._request_id(scope)
-        answer = _Answer(send, request_id)
+        answer = _Answer(send, request_id, self._hidden)
         method, path = scope["method"], scope["path"]
         self.metrics.running += 1
         caller = _NOBODY
@@ -175,8 +177,9 @@ def endpoint_is_row(path: str) -> bool:
 class _Answer:
     """What is sent back: every answer carries the id of its request."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, hidden: Mapping[str, str]) -> None:
         self._send = send
+        self._hidden = hidden
         self.request_id = request_id
         self.status = 500
         self.result = "ok"
@@ -205,7 +208,7 @@ class _Answer:
         if isinstance(error, HTTPException):
             await self._http_problem(error)
             return
-        status, headers, body = problem_of(error, self.request_id)
+        status, headers, body = problem_of(error, self.request_id, self._hidden)
         if self._begun:
             raise error
         await self.whole(status, headers, body)

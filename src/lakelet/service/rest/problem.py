@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import msgspec
 
@@ -31,10 +32,12 @@ _TITLES = {
 Headers = list[tuple[bytes, bytes]]
 
 
-def problem_of(error: BaseException, request_id: str) -> tuple[int, Headers, bytes]:
-    """The status, headers and body that answer an error."""
+def problem_of(
+    error: BaseException, request_id: str, hidden: Mapping[str, str] | None = None
+) -> tuple[int, Headers, bytes]:
+    """The status, headers and body that answer an error, without `hidden` paths."""
     codes = codes_of(error)
-    detail = error_detail(error, request_id, _LOG)
+    detail = error_detail(error, request_id, _LOG, hidden)
     document: dict[str, object] = {
         "type": f"urn:lakelet:error:{codes.code}",
         "title": _TITLES[codes.code],

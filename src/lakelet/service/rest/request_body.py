@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
 
 import msgspec
-import zstandard
+import pyarrow as pa
 
 from lakelet.errors import InvalidError, TooLargeError
 
@@ -19,6 +18,7 @@ T = TypeVar("T")
 # Where a scope has its headers by name, once one was asked for.
 _HEADERS = "lakelet.headers"
 DEEPEST_JSON = 100
+_ENCODINGS = frozenset(("gzip", "zstd"))
 # Where the paths of ingest leave the name of the table in the scope, for the audit log.
 AUDITED_TABLE = "lakelet.table"
 
@@ -65,33 +65,23 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
 
 
 def decompressed(body: bytes, encoding: str, most_bytes: int) -> bytes:
-    """A body as it was before its content encoding."""
-    match encoding.strip().lower():
-        case "" | "identity":
-            return body
-        case "gzip":
-            inflater = zlib.decompressobj(wbits=31)
-            try:
-                found = inflater.decompress(body, most_bytes + 1)
-            except zlib.error as error:
-                raise InvalidError(f"body: gzip does not decode: {error}") from None
-            if len(found) > most_bytes:
-                raise _too_large(most_bytes)
-            if not inflater.eof:
-                raise InvalidError("body: gzip ends early")
-            return found
-        case "zstd":
-            try:
-                reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-                    body, read_across_frames=True
-                )
-                found = reader.read(most_bytes + 1)
-            except zstandard.ZstdError as error:
-                raise InvalidError(f"body: zstd does not decode: {error}") from None
-            if len(found) > most_bytes:
-                raise _too_large(most_bytes)
-            return found
-    raise InvalidError(f"content-encoding: expected gzip, zstd or identity, found {encoding!r}")
+    """A body as it was before its content encoding, all members or frames of it; InvalidError for one that ends early, has bytes
+    behind its end, or is damaged: a part of a batch would pass for the whole of it."""
+    kind = encoding.strip().lower()
+    if kind in ("", "identity"):
+        return body
+    if kind not in _ENCODINGS:
+        raise InvalidError(f"content-encoding: expected gzip, zstd or identity, found {encoding!r}")
+    if not body:
+        raise InvalidError(f"body: expected {kind}, found nothing")
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(body), kind) as stream:
+            found: bytes = stream.read(most_bytes + 1)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidError(f"body: {kind} does not decode: {error}") from None
+    if len(found) > most_bytes:
+        raise _too_large(most_bytes)
+    return found
 
 
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:

@@ -23,7 +23,8 @@ class ReadableTables:
         return [name for name in sorted(names) if self.caller.may(READ, name)]
 
     def open(self, name: str) -> OpenTable:
-        """One of them, by its exact name; NotFoundError where there is none."""
-        if not self.caller.may(READ, name):
+        """One of them, by its exact name; NotFoundError where there is none, or another process has dropped it."""
+        opened = self.registry.open(name) if self.caller.may(READ, name) else None
+        if opened is None or (opened.is_due() and not opened.look()):
             raise NotFoundError(f"table {name!r} is not served here")
-        return self.registry.open(name)
+        return opened

@@ -4,8 +4,9 @@
     create  default.<name>, or an existing table by properties.attach
     drop    its rows are committed, its service.* options removed; with cascade: status deleting, then its files
 
-Nothing is remembered beside the warehouse, so that a restart, or another process, finds the same tables. Where several nodes
-serve one warehouse, `find` and `follow` bring in what another node created, and release what it dropped.
+Nothing is remembered beside the warehouse, so that a restart, or another process, finds the same tables. Where several processes
+serve one warehouse, `find` and `load_new` bring in what another one created, `release` and `follow` let go what it dropped
+(`table_search`).
 """
 
 from __future__ import annotations
@@ -108,6 +109,10 @@ class TableRegistry:
                 f"table {name!r} could not be opened here: its logs may have rows", nothing_done=True
             )
 
+    def is_left_out(self, name: str) -> bool:
+        """Whether a table of this name could not be opened."""
+        return name in self._left_out
+
     def left_out(self) -> dict[str, str]:
         """The tables that could not be opened, and why."""
         with self._lock:
@@ -155,15 +160,18 @@ class TableRegistry:
     # ------------------------------------------------------------------ other nodes
 
     def find(self, name: str) -> bool:
-        """Serve a table that another node has created meanwhile; whether there is one."""
+        """Serve a table that another process has created or attached meanwhile; whether there is one."""
+        if not self.find_by_name(name):
+            # One that is attached may have another name in the lake.
+            self.load_new()
+        return name in self._tables
+
+    def find_by_name(self, name: str) -> bool:
+        """Serve a table that another process has created meanwhile, by its own name; whether there is one."""
         with self._changes:
-            if name in self._tables:
-                return True
-            with suppress(NotFoundError):
-                self._load_one(f"{DATABASE}.{name}", is_sole=False, recovers=True)
             if name not in self._tables:
-                # One that is attached may have another name in the lake.
-                self._load_new()
+                with suppress(NotFoundError):
+                    self._load_one(f"{DATABASE}.{name}", is_sole=False, recovers=True)
             return name in self._tables
 
     def load_new(self) -> bool:
@@ -199,6 +207,16 @@ class TableRegistry:
                 opened.close()
             with self._lock:
                 del self._tables[name]
+
+    def release(self, opened: OpenTable) -> None:
+        """Serve a table no more that another process has dropped, detached or created again. Rows that are buffered are committed
+        where the table is still there; else they stay in its log: it may have been moved."""
+        with self._changes:
+            if self._tables.get(opened.name) is not opened:
+                return
+            _close_for_deletion(opened)
+            with self._lock:
+                del self._tables[opened.name]
 
     def _load_new(self) -> None:
         known = {opened.table.name for opened in self.all()}
@@ -236,7 +254,7 @@ class TableRegistry:
         if status is None:
             return
         name = options.get(SERVICE_NAME.name) or full_name.split(".", 1)[1]
-        opened = OpenTable(name, table, self._wal_folder)
+        opened = OpenTable(name, table, self._wal_folder, self._clock)
         if status == DELETING:
             if is_sole:
                 self._delete(opened)
@@ -279,7 +297,7 @@ class TableRegistry:
                 table = self._attached(name, config)
             else:
                 table = self._created(name, config)
-            opened = OpenTable(name, table, self._wal_folder)
+            opened = OpenTable(name, table, self._wal_folder, self._clock)
             if opened.has_log:
                 opened.open_writer()
             with self._lock:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from lakelet.clock import Clock, SystemClock
 from lakelet.commit.metadata.schema_watch import SchemaWatch
 from lakelet.commit.metadata.table_identity import table_identity
-from lakelet.errors import InvalidError, UnavailableError
+from lakelet.errors import InvalidError, LakeletError, NotFoundError, UnavailableError
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Array, Atomic, DataType, Kind, Map, Row
 from lakelet.options import (
@@ -29,14 +31,23 @@ if TYPE_CHECKING:
     from lakelet.realtime.row_writer import RowWriter
     from lakelet.table import Table
 
+_LOG = logging.getLogger(__name__)
 # A put that finds all memtables full waits this long: its request is refused then, and nothing of it was written.
 _WRITER_OPTIONS = {"memtable.wait-timeout": "PT5S"}
+# Another process may have dropped a table: a request finds that out once a second.
+_LOOK_SECONDS = 1.0
 
 
 class OpenTable:
     """A served table; for any number of threads."""
 
-    def __init__(self, name: str, table: Table, wal_folder: str | PathLike[str] | None) -> None:
+    def __init__(
+        self, name: str, table: Table, wal_folder: str | PathLike[str] | None, clock: Clock | None = None
+    ) -> None:
+        self._monotonic = (clock or SystemClock()).monotonic
+        self._looked = self._monotonic()
+        self._identity: str | None = None
+        self._gone = False
         self.name = name
         self.table = table
         self._wal_folder = wal_folder
@@ -85,6 +96,32 @@ class OpenTable:
         schema = self.schema
         return DAY in schema.names and not is_attached(schema)
 
+    # ------------------------------------------------------------------ other processes
+
+    def is_due(self) -> bool:
+        """Whether it is to be looked at again: a second after the last time. While the store is silent nobody can tell."""
+        since = self._monotonic() - self._looked
+        return self._gone or (since >= _LOOK_SECONDS and self._schemas.silence is None)
+
+    def look(self) -> bool:
+        """Whether it is still the table that was opened, and still served; True where that is not known."""
+        self._looked = self._monotonic()
+        try:
+            is_same = table_identity(self.table.home) == self.identity
+            self._gone = not is_same or SERVICE_STATUS.name not in self.schema.options
+        except NotFoundError:
+            self._gone = True
+        except LakeletError as error:
+            _LOG.warning("table %s: whether it is still there cannot be told: %s", self.name, error)
+        return not self._gone
+
+    @property
+    def identity(self) -> str:
+        """The identity of the table that was opened."""
+        if self._identity is None:
+            self._identity = table_identity(self.table.home)
+        return self._identity
+
     # ------------------------------------------------------------------ its writer
 
     @property
@@ -114,7 +151,7 @@ class OpenTable:
     @property
     def wal_path(self) -> str:
         """The folder of its logs."""
-        return wal_path(self._wal_folder, table_identity(self.table.home))
+        return wal_path(self._wal_folder, self.identity)
 
     @property
     def buffered_records(self) -> int:

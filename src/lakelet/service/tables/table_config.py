@@ -30,13 +30,18 @@ _OWN = frozenset(("sequence.field",))
 
 def check_table_name(name: object) -> str:
     """The name itself; InvalidError unless it is one of a served table."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not is_table_name(name):
         shown = repr(name)
         raise InvalidError(
             "table name: expected a letter or underscore, then up to 63 letters, digits or underscores, found "
             + (shown if len(shown) <= 80 else f"{shown[:80]}…")
         )
     return name
+
+
+def is_table_name(name: str) -> bool:
+    """Whether a text can be the name of a served table."""
+    return _NAME.fullmatch(name) is not None
 
 
 def effective_config(given: TableConfig | None) -> TableConfig:

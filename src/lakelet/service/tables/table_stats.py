@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from lakelet.commit.metadata.schemas import read_schema
-from lakelet.errors import LakeletError
+from lakelet.errors import LakeletError, NotFoundError
 from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
@@ -16,7 +18,7 @@ from lakelet.options import DELETION_VECTORS_ENABLED, TableOptions
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_layout import TIMESTAMP
 from lakelet.service.timestamps import moment_us, timestamp_text
-from lakelet.service.values import TableStats
+from lakelet.service.values import DescribedTable, TableInfo, TableStats
 from lakelet.storage.home import TableHome
 
 
@@ -55,6 +57,22 @@ class StoredStatsCache:
         with self._lock:
             self._known[opened.name] = made
         return made
+
+    def info(self, opened: OpenTable) -> TableInfo:
+        """What the table is."""
+        return TableInfo(opened.name, opened.config, opened.created_at, self.last_write(opened), opened.status)
+
+    def described(self, opened: OpenTable) -> DescribedTable:
+        """What the table is, with its statistics."""
+        return DescribedTable(self.info(opened), self.stats(opened))
+
+    def all_described(self, tables: Iterable[OpenTable]) -> list[DescribedTable]:
+        """The same of several, without those that are dropped meanwhile."""
+        found: list[DescribedTable] = []
+        for opened in tables:
+            with suppress(NotFoundError):
+                found.append(self.described(opened))
+        return found
 
     def stats(self, opened: OpenTable) -> TableStats:
         """The statistics, with the records that are buffered."""

@@ -13,17 +13,14 @@ from lakelet.sql.engine.engine_errors import Placed, parser_error
 from lakelet.sql.query.parse_tree import Node
 from lakelet.sql.query.query_words import is_duckdbs
 from lakelet.sql.query.tree_check import TreeCheck
+from lakelet.sql.sandbox.growing_functions import GROWING, growth_of
 from lakelet.sql.views.functions import ALLOWED, TABLES
 
 # States of aggregates are memory of the engine that a text could forge.
 _STATES = frozenset(("combine", "combine_aggr", "finalize"))
-# A few bytes of text that make gigabytes, which no limit of DuckDB counts and no interrupt stops.
-_GROWING = frozenset(("repeat", "list_resize", "array_resize", "bar"))
-_PADDING = frozenset(("lpad", "rpad"))
-_MOST_PADDED = 10_000
 # Reserved for what the sandbox registers itself.
 RESERVED = "lakelet_"
-FUNCTIONS = ALLOWED - _STATES - _GROWING
+FUNCTIONS = ALLOWED - _STATES - GROWING
 TABLE_FUNCTIONS = TABLES
 
 
@@ -39,8 +36,14 @@ def check_tree(tree: Node, placed: Placed) -> Node:
     if len(statements) != 1:
         raise InvalidError(f"expected one SELECT, found {len(statements)} statements")
     _CHECK.check(statements)
+    sources = set()
     for node in nodes(statements):
         _check_node(node)
+        if node.get("type") == "TABLE_FUNCTION":
+            sources.add(id(node.get("function")))
+        growth = growth_of(node, is_source=id(node) in sources) if "function_name" in node else None
+        if growth is not None:
+            raise refused(growth)
     return tree
 
 
@@ -67,21 +70,11 @@ def _check_node(node: Node) -> None:
         raise refused("EXPORT_STATE")
     if node.get("at_clause"):
         raise refused("AT, another version of a table,")
-    if str(node.get("function_name", "")).lower() in _PADDING and not _is_short(node):
-        raise refused(f"{node['function_name']}() to a length that is no number up to {_MOST_PADDED}")
     for entry in (node.get("cte_map") or {}).get("map", ()):
         name = str(entry.get("key", ""))
         # Should the scope of the name be another one to DuckDB than to us, it must not be a file, nor something of DuckDB's own.
         if is_duckdbs((name,)) or name.lower().startswith(RESERVED):
             raise refused(f"{name!r} as the name of a common table expression")
-
-
-def _is_short(padding: Node) -> bool:
-    """Whether a text is padded to a length that is written as a small number."""
-    arguments = padding.get("arguments", ())
-    value = arguments[1].get("expression", {}).get("literal", {}) if len(arguments) > 1 else {}
-    text = str(value.get("text", ""))
-    return value.get("kind") == "INTEGER" and text.isdigit() and int(text) <= _MOST_PADDED
 
 
 def _refused_function(name: str) -> LakeletError:

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 import lakelet.protos as package
 from lakelet.protos.message_types import LAKELET, OLAP
 from lakelet.service.access.caller import ANYBODY
+from lakelet.service.access.key_store import KeyStore
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.grpc.struct_values import params_of, payload_of
 from lakelet.service.request_metrics import RequestMetrics
 from lakelet.service.rest.metrics import metrics_text
 from lakelet.service.service import Service
-from lakelet.service.values import CreateTableRequest
+from lakelet.service.values import CreateTableRequest, RowRequest
 from tests.unit.service.grpc.running_service import Compiled, compiled_client, running
 
 PROTO = Path(package.__file__).parent / "lakelet" / "v1" / "lakelet.proto"
@@ -114,6 +115,53 @@ def test_a_batch_is_whole_or_partial(compiled: Compiled, tmp_path: Path) -> None
                 await write(_batch(compiled, "a", arrow=b"x"))
             with pytest.raises(grpc.aio.AioRpcError, match="does not decode"):
                 await write(compiled.message("WriteBatchRequest")(table="users", arrow=b"no stream"))
+
+    asyncio.run(run())
+
+
+def test_a_batch_of_refused_records_is_answered_as_over_http(compiled: Compiled, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as (service, channel):
+            await _created(service)
+            write = compiled.call(channel, "WriteBatch")
+            for unknown in (_batch(compiled, "", partial=True), _batch(compiled, arrow=b"no stream")):
+                unknown.table = "nowhere"
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await write(unknown)
+                assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+            refused = _batch(compiled, "", "", partial=True, idempotency_key="k")
+            for repeated in (False, True):
+                done = await write(refused)
+                assert (done.written, [one.place for one in done.refused]) == (0, [0, 1])
+                assert done.repeated_request is repeated
+            # As over HTTP: the key is that of the request that was answered.
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await write(_batch(compiled, "a", idempotency_key="k"))
+            assert caught.value.code() is grpc.StatusCode.ALREADY_EXISTS
+
+    asyncio.run(run())
+
+
+def test_a_stream_ends_when_its_key_is_revoked(compiled: Compiled, tmp_path: Path) -> None:
+    store = KeyStore(str(tmp_path / "keys.json"))
+    key = store.create("streams", {"*": "admin"})
+
+    async def run() -> None:
+        async with running(tmp_path, store) as (service, channel):
+            await _created(service)
+            stream = compiled.call(channel, "WriteStream")(metadata=[("authorization", f"Bearer {key}")])
+            await stream.write(_batch(compiled, "a"))
+            while not (found := await service.get_rows(RowRequest("users", "a"), ANYBODY)):
+                await asyncio.sleep(0.01)
+            assert len(found) == 1
+            store.revoke(key.split("_")[1])
+            with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await stream.write(_batch(compiled, "b"))
+                await stream.done_writing()
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stream
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            assert await service.get_rows(RowRequest("users", "b"), ANYBODY) == []
 
     asyncio.run(run())
 

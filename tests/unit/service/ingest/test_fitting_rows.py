@@ -105,6 +105,28 @@ def test_lines_give_the_rows_that_single_records_give(shared: ServedLake, number
     assert shared.records(f"lines{number}", "k") == shared.records(f"alone{number}", "k")
 
 
+def test_a_line_is_one_object(shared: ServedLake) -> None:
+    shared.create("objects")
+    assert post(shared, FIRST, "objects").status_code == 200
+    one, two = line('{"i":1}', id='"one"'), line('{"n":{"x":2}}', id='"two"')
+    for body in (
+        one + two,
+        one + two + "\n" + one.replace(",", ",\n", 1),
+        f"{one} {two}\n" + two.replace("}}}", "}\n}}"),
+        f"{one}{two}\n" + one.replace("one", "}\n{"),
+        f"[{one}]",
+        f"{one},\n{two}",
+        f"{one}\n1",
+        f"{one}\n\n{one}{two}\n \n",
+    ):
+        answer = post(shared, body.encode(), "objects")
+        assert (answer.status_code, "none of the batch was written" in answer.text) == (400, True), body
+    assert shared.records("objects", "one") == shared.records("objects", "two") == []
+    for body in (f"{one}\n{two}", f"\n\r\n {one} \r\n\t\n{two}\n\n", f"{one}\n{two}\n"):
+        assert is_fitting(shared, body, "objects"), body
+        assert post(shared, body.encode(), "objects").json()["written"] == 2
+
+
 def test_arrow_rows_that_fit_are_not_looked_at_one_by_one(tmp_path: Path) -> None:
     with ServedLake(tmp_path) as served:
         served.create("t")

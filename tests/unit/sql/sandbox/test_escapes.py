@@ -109,6 +109,28 @@ def test_the_engine_refuses_what_passed_the_lists(folder: Path, sandbox: Sandbox
     assert not (folder / "out.csv").exists()
 
 
+def test_functions_that_grow_are_allowed_where_they_are_bounded(lake: Lake, sandbox: Sandbox) -> None:
+    text = (
+        "SELECT printf('%5d %s 50%%', 7, 'x') AS p, format('{:>4} {}', 'a', 9999) AS f, bitstring('1', 8)::VARCHAR AS b, "
+        "lpad('x', 3, '-') AS l, range(-2, len([1]) + 1) AS r, list_sum(generate_series(1, 1000)) AS s, "
+        "(SELECT count(*) FROM generate_series(DATE '2026-01-01', DATE '2026-03-01', INTERVAL 1 DAY)) AS days, "
+        "(SELECT count(*) FROM range(3000000)) AS n, (SELECT max(range) FROM (VALUES (5)) t(n), range(n)) AS m"
+    )
+    assert sandbox.start(text, Tables(lake)).arrow().to_arrow().to_pylist() == [
+        {
+            "p": "    7 x 50%",
+            "f": "   a 9999",
+            "b": "00000001",
+            "l": "--x",
+            "r": [-2, -1, 0, 1],
+            "s": 500500,
+            "days": 60,
+            "n": 3000000,
+            "m": 4,
+        }
+    ]
+
+
 def test_every_function_of_duckdb_is_on_a_list_or_refused(sandbox: Sandbox) -> None:
     with sandbox.bare_space() as space:
         functions = space.run("SELECT DISTINCT function_name, function_type FROM duckdb_functions()")
