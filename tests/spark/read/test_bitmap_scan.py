@@ -41,27 +41,49 @@ def _texts(first: int, last: int) -> list[str | None]:
     return [None if number % 5 == 0 else f"{first}-{number}" for number in range(first, last)]
 
 
-@pytest.mark.parametrize("by_tasks", [False, True])
+@pytest.mark.parametrize("how", ["looked up", "joined", "by tasks"])
 def test_superseded_and_deleted_rows(
-    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_tasks: bool
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Several runs, deletes among them, small row groups and tasks of parts of files; Python reads keys alone, if that."""
-    if by_tasks:
+    if how == "by tasks":
         monkeypatch.setattr(*_BY_TASKS)
+    if how == "joined":
+        monkeypatch.setattr("lakelet.spark.read.bitmap_lookup._MOST_WORDS", 0)
     table = _keyed(lake, [("id", "BIGINT"), ("v", "STRING")], ["id"], options={"file.block-size": "4 kb"})
     for first, last in ((0, 3000), (1500, 2500), (2000, 3500)):
         table.write(pa.table({"id": pa.array(range(first, last), pa.int64()), "v": _texts(first, last)}))
     table.delete(where="id BETWEEN 100 AND 140 OR id = 3400")
     with settings(spark, {"spark.sql.files.maxPartitionBytes": "10000", "spark.sql.files.openCostInBytes": "0"}):
         frame = assert_reads_like_scan(spark, str(tmp_path), table)
-        assert ("MapInArrow" in plan_text(frame)) == by_tasks
-        assert "BroadcastHashJoin" in plan_text(frame)
+        assert ("MapInArrow" in plan_text(frame)) == (how == "by tasks")
+        assert ("BroadcastHashJoin" in plan_text(frame)) == (how != "looked up")
+        # Neither the plan's text grows with the rows, nor is a condition kept from the files.
+        assert ("UnsafeArrayData@" in plan_text(frame)) == (how == "looked up")
+        assert "EqualTo(v" in plan_text(frame.filter("v = '2000-2100'"))
+        with settings(spark, {"spark.sql.ansi.enabled": "false", "spark.sql.codegen.wholeStage": "false"}):
+            assert frame.filter("v = '2000-2101'").count() == 1
         assert frame.count() == 3500 - 42
         assert frame.filter("v LIKE '2000-%' AND id > 2100").count() == 1120
         for arguments in ({"columns": ["v"]}, {"where": "v IS NULL"}, {"columns": ["v"], "where": "v > '2'"}):
             assert_reads_like_scan(spark, str(tmp_path), table, **arguments)
         for version in (1, 2):
             assert_reads_like_scan(spark, str(tmp_path), table, version=version)
+
+
+def test_what_tasks_find_is_kept(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first frame that is evaluated finds superseded rows by tasks, later ones take what these brought."""
+    monkeypatch.setattr("lakelet.spark.read.marked_files._DRIVER_BYTES", 0)
+    table = _keyed(lake, [("id", "BIGINT"), ("v", "STRING")], ["id"])
+    for first, last in ((0, 3000), (1500, 2500)):
+        table.write(pa.table({"id": pa.array(range(first, last), pa.int64()), "v": _texts(first, last)}))
+    assert "MapInArrow" in plan_text(assert_reads_like_scan(spark, str(tmp_path), table))
+    again = assert_reads_like_scan(spark, str(tmp_path), table, where="v IS NOT NULL")
+    assert "MapInArrow" not in plan_text(again)
+    table.write(pa.table({"id": pa.array([7], pa.int64()), "v": ["new"]}))
+    assert "MapInArrow" in plan_text(assert_reads_like_scan(spark, str(tmp_path), table))
 
 
 def test_frames_of_few_calls(spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,7 @@ def _options(data: st.DataObject) -> dict[str, str]:
 def _choose_otherwise(data: st.DataObject, patch: pytest.MonkeyPatch) -> None:
     """Find hidden rows on the driver or by tasks, and take bitmaps for more or fewer of them: files are small here."""
     patch.setattr("lakelet.spark.read.marked_files._DRIVER_BYTES", data.draw(st.sampled_from([1 << 40, -1])))
+    patch.setattr("lakelet.spark.read.bitmap_lookup._MOST_WORDS", data.draw(st.sampled_from([1 << 19, 1 << 19, 0])))
     patch.setattr("lakelet.spark.read.marked_files._MOST_SUPERSEDED", data.draw(st.sampled_from([0.1, 0.66, 1.0])))
 
 

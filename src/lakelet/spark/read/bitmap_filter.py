@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.model.split import Split
+from lakelet.spark.read.found_bitmaps import Found, found_bitmaps
 from lakelet.spark.read.merge_scan import balanced_parts, packed, task_frame, unpacked
 from lakelet.spark.read.row_bitmaps import WORD_BITS, RowBitmaps, Words, no_bits
 from lakelet.spark.session import default_parallelism
@@ -31,25 +32,31 @@ SIZE, BITS = "__lakelet_size", "__lakelet_bits"
 # else; as a field of `_metadata` it is put into a struct for every row, and taken out again.
 ROW_INDEX = "_tmp_metadata_row_index"
 RESERVED = frozenset({SIZE, BITS, ROW_INDEX})
-_WORD_SHIFT, _BIT_MASK = 6, WORD_BITS - 1
+WORD_SHIFT, BIT_MASK = 6, WORD_BITS - 1
+# Their bitmaps take 16 MiB of the driver's cache.
+_MOST_KEPT_ROWS = 1 << 27
 _SCHEMA = T.StructType([T.StructField(SIZE, T.LongType()), T.StructField(BITS, T.ArrayType(T.LongType(), False))])
-_CHANGED = "a data file of the table is not the one that its manifest describes: its size or its number of rows differs"
-_WORD = f"get({BITS}, CAST(shiftright({ROW_INDEX}, {_WORD_SHIFT}) AS INT))"
-_BIT = f"shiftright({_WORD}, CAST({ROW_INDEX} & {_BIT_MASK} AS INT)) & 1"
-_IS_VISIBLE = f"coalesce({_BIT} = 0, CAST(raise_error('{_CHANGED}') AS BOOLEAN))"
+CHANGED = "a data file of the table is not the one that its manifest describes: its size or its number of rows differs"
+_WORD = f"get({BITS}, CAST(shiftright({ROW_INDEX}, {WORD_SHIFT}) AS INT))"
+_BIT = f"shiftright({_WORD}, CAST({ROW_INDEX} & {BIT_MASK} AS INT)) & 1"
+_IS_VISIBLE = f"coalesce({_BIT} = 0, CAST(raise_error('{CHANGED}') AS BOOLEAN))"
 
 
 @dataclass(frozen=True, slots=True)
 class BitmapTasks:
-    """Task number n finds the bitmaps of the n-th part of the splits; files without hidden rows get an empty bitmap."""
+    """Task number n finds the bitmaps of the n-th part of the splits; files without hidden rows get an empty bitmap. Those of
+    merged splits are `kept` by the driver."""
 
     scan: bytes
     parts: tuple[bytes, ...]
+    kept: Found | None
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         bitmaps = RowBitmaps.of(unpacked(self.scan))
         for split in unpacked(self.parts[number]):
             found = bitmaps.find(split)
+            if self.kept is not None and split.needs_merge:
+                self.kept.add({bitmaps.key(split): found})
             for path, file in zip(split.paths, split.files, strict=True):
                 words = found.get(path)
                 yield from _table({file.size: no_bits(file.row_count) if words is None else words}).to_batches()
@@ -63,7 +70,9 @@ def local_bitmaps(spark: SparkSession, words: Mapping[int, Words]) -> DataFrame:
 def task_bitmaps(spark: SparkSession, scan: TableScan, splits: Sequence[Split], costs: Sequence[int]) -> DataFrame:
     """The bitmaps of all files of these splits, found by tasks."""
     parts = balanced_parts(splits, costs, default_parallelism(spark))
-    tasks = BitmapTasks(packed(scan), tuple(packed(part) for part in parts))
+    rows = sum(split.row_count for split in splits)
+    kept = found_bitmaps(spark) if rows <= _MOST_KEPT_ROWS else None
+    tasks = BitmapTasks(packed(scan), tuple(packed(part) for part in parts), kept)
     return task_frame(spark, tasks, len(parts), _SCHEMA)
 
 

@@ -19,6 +19,7 @@ from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Kind
 from lakelet.read.evolve import same_layout
 from lakelet.read.split_files import SplitFile, files_of
 from lakelet.spark.read.bitmap_filter import RESERVED
+from lakelet.spark.read.bitmap_lookup import FILES, WORDS
 from lakelet.spark.read.marked_files import MarkedFiles, choose, join_small
 from lakelet.spark.read.row_bitmaps import RowBitmaps
 
@@ -89,7 +90,7 @@ def spark_reads(stored: TableSchema, needed: Sequence[Field]) -> bool:
     if stored.primary_keys:
         names += [name.lower() for name in SPECIAL_NAMES]
         names += [f"{KEY_PREFIX}{name}".lower() for name in stored.primary_keys]
-    if len(set(names)) < len(names) or RESERVED & set(names):
+    if len(set(names)) < len(names) or not {*RESERVED, FILES, WORDS}.isdisjoint(names):
         # Spark finds columns of a file regardless of case unless told otherwise.
         return False
     by_id = {one.id: one for one in stored.fields}

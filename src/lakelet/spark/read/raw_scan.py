@@ -6,8 +6,9 @@ renames and widens them by field id to the schema that is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,10 +20,12 @@ from lakelet.model.types import Atomic, DataType, Field, Kind
 from lakelet.predicate.tree import Predicate
 from lakelet.read.split_files import SplitFile, naming
 from lakelet.spark.read.bitmap_filter import ROW_INDEX, local_bitmaps, task_bitmaps, without_hidden
+from lakelet.spark.read.bitmap_lookup import ArrayLiterals, packed_bitmaps, without_looked_up
 from lakelet.spark.read.column_texts import column_text
 from lakelet.spark.read.marked_files import MarkedFiles
 from lakelet.spark.read.parquet_frame import jvm, parquet_frame, read_as, shielded
 from lakelet.spark.read.predicate_expression import spark_condition
+from lakelet.spark.read.row_bitmaps import Words
 from lakelet.spark.session import is_connect
 from lakelet.spark.types import spark_schema, spark_type
 from lakelet.storage.home import TableHome
@@ -84,17 +87,27 @@ class RawScan:
         found = task_bitmaps(self.spark, self.scan, marked.splits, marked.costs) if marked.splits else None
         for schema_id, files in by_schema.items():
             words = {file.data.size: marked.words[file.data.size] for file in files if found is None}
-            yield self.frame(schema_id, files, local_bitmaps(self.spark, words) if found is None else found)
+            filtered = self._filter(words) if found is None else partial(without_hidden, bitmaps=found)
+            yield self.frame(schema_id, files, filtered)
 
-    def frame(self, schema_id: int, files: Sequence[SplitFile], bitmaps: DataFrame | None = None) -> DataFrame:
-        """The rows of files written under one schema, in the projected columns, without those that the bitmaps mark."""
+    def _filter(self, words: Mapping[int, Words]) -> Callable[[DataFrame], DataFrame]:
+        """The filter of files whose bitmaps are known."""
+        packed, arrays = packed_bitmaps(words), ArrayLiterals.of(self.spark)
+        if packed is not None and arrays is not None:
+            return partial(without_looked_up, arrays=arrays, bitmaps=packed)
+        return partial(without_hidden, bitmaps=local_bitmaps(self.spark, words))
+
+    def frame(
+        self, schema_id: int, files: Sequence[SplitFile], filtered: Callable[[DataFrame], DataFrame] | None = None
+    ) -> DataFrame:
+        """The rows of files written under one schema, in the projected columns; `filtered` leaves rows out by their place."""
         stored = {field.id: field for field in self.schema_of(schema_id).fields}
         present = [stored[field.id] for field in self.needed if field.id in stored]
         read = spark_schema(present)
-        if bitmaps is None:
+        if filtered is None:
             frame = self._read(read, files)
         else:
-            frame = without_hidden(self._read(T.StructType([*read.fields, _ROW_INDEX]), files), bitmaps)
+            frame = filtered(self._read(T.StructType([*read.fields, _ROW_INDEX]), files))
         if self.where is not None:
             columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
             frame = frame.where(spark_condition(self.where, columns))

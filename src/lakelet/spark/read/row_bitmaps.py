@@ -30,6 +30,8 @@ _OPEN_FILE_BYTES = 1 << 20
 _CACHED_BYTES = 64 << 20
 
 Words: TypeAlias = NDArray[np.int64]
+# By the key of a split, the bitmaps of its files by path.
+FoundBitmaps: TypeAlias = dict[Hashable, dict[str, Words]]
 
 _cache: LruCache[dict[str, Words]] = LruCache()
 
@@ -60,7 +62,7 @@ class RowBitmaps:
             return opened
         if self.reader is None or any(vector is not None for vector in split.deletion_vectors):
             return None
-        if _cache.get(self._key(split)) is not None:
+        if _cache.get(self.key(split)) is not None:
             return 0
         decoded = self.reader.outdated_bytes(split)
         return None if decoded is None else decoded + opened
@@ -69,14 +71,10 @@ class RowBitmaps:
         """The bitmaps of a split by file path; a file of which every row is visible has none."""
         if not split.needs_merge:
             return self._deleted(split)
-        return _cache.load(
-            self._key(split),
-            lambda: self._superseded(split),
-            lambda found: sum(words.nbytes for words in found.values()) + 1,
-            limit=_CACHED_BYTES,
-        )
+        return _cache.load(self.key(split), lambda: self._superseded(split), _weight, limit=_CACHED_BYTES)
 
-    def _key(self, split: Split) -> Hashable:
+    def key(self, split: Split) -> Hashable:
+        """What the superseded rows of a split depend on."""
         # The schema and its options determine which row of a key wins.
         schema = self.scan.schema
         deciding = (schema.id, schema.fields, tuple(sorted(schema.options.items())))
@@ -101,6 +99,16 @@ class RowBitmaps:
             positions = deleted_positions(home, file)
         assert positions is not None
         return words_of(np.asarray(positions, np.int64), file.data.row_count)
+
+
+def keep_found(found: FoundBitmaps) -> None:
+    """Cache superseded rows that another process found."""
+    for key, words in found.items():
+        _cache.put(key, words, _weight(words), limit=_CACHED_BYTES)
+
+
+def _weight(found: dict[str, Words]) -> int:
+    return sum(words.nbytes for words in found.values()) + 1
 
 
 def words_of(positions: NDArray[np.int64], rows: int) -> Words:
