@@ -201,6 +201,9 @@ def test_routes() -> None:
     found = [route.target(SourceTable("shop", None, name)) for name in ("item", "Item", "tmp_a", "secret", "atmp_")]
     assert found == ["ods.p_item_s", "ods.things", None, None, "ods.p_atmp__s"]
     assert Route(table="a.b", including="x.*").target(SourceTable(None, None, "y")) is None
+    for wrong in ("item", ".item", "shop."):
+        with pytest.raises(InvalidError, match=r"expected database\.table"):
+            Route(table=wrong)
     for name in ("a.b", "", "a/b"):
         with pytest.raises(InvalidError):
             Route(database="ods").target(SourceTable("shop", None, name))

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakelet
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, NotFoundError
 from lakelet.spark.cdc.arguments import settings_of
+from lakelet.spark.cdc.event_files import event_files
 from lakelet.spark.cdc.replay import replay_cdc
 from lakelet.spark.cdc.route import SourceTable
 from lakelet.spark.cdc.sync import sync_cdc
@@ -292,3 +293,13 @@ def test_a_text_is_one_name(warehouse: str) -> None:
         ["op_ts"],
     )
     assert settings_of(warehouse, database="shop", primary_key={"item": "id"}).key_of("item", "i") == ("id",)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_folder_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path, streaming: bool) -> None:
+    """The command line took it for a defect of its own."""
+    with pytest.raises(NotFoundError, match=r"there is no .*/nope: expected a folder"):
+        event_files(spark, tmp_path / "nope", streaming=streaming)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "1.json").write_text("{}\n")
+    assert event_files(spark, tmp_path / "events", streaming=streaming).columns == ["value"]
