@@ -90,16 +90,17 @@ def sync_command(
     with asked.session() as spark:
         from lakelet.spark.cdc.arguments import settings_of  # noqa: PLC0415
         from lakelet.spark.cdc.batch import apply_batch  # noqa: PLC0415
+        from lakelet.spark.cdc.event_files import event_files  # noqa: PLC0415
         from lakelet.spark.cdc.stream import run_stream  # noqa: PLC0415
 
         settings = settings_of(asked.call.warehouse, **arguments)
         if checkpoint is None:
-            counts = apply_batch(spark.read.text(str(source)), settings, None)
+            counts = apply_batch(event_files(spark, str(source), streaming=False), settings, None)
             totals = {"rows": counts.rows, "skipped": counts.skipped, "quarantined": counts.quarantined}
             asked.call.output.values("cdc", {**totals, "tables": ", ".join(sorted(counts.snapshots))})
             return
         if kafka is None:
-            frame = spark.readStream.text(str(source))
+            frame = event_files(spark, str(source), streaming=True)
         else:
             reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka)
             frame = reader.option("subscribe", str(topic)).option("startingOffsets", "earliest").load()

@@ -1,5 +1,6 @@
 """Types, evolution, routes and rules of columns: pure functions, no session."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -163,19 +164,36 @@ def test_columns_are_added_and_keys_stay() -> None:
     assert evolved(before, [column("x", "INT")], EvolutionPolicy(columns=False)) is before
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(KINDS)), max_size=8))
+def test_a_conflict_becomes_text_where_that_is_asked_for() -> None:
+    policy = EvolutionPolicy(on_conflict="string")
+    for old in ("INT", "BIGINT", "BOOLEAN", "DECIMAL(10, 2)", "DATE", "TIMESTAMP(3)"):
+        after = evolved(schema(c=old), [column("c", "STRING")], policy)
+        assert kinds(after)["c"] == "STRING"
+        assert evolved(after, [column("c", old), column("c", "BYTES")], policy) is after
+    for old in ("DOUBLE", "TIMESTAMP(3) WITH LOCAL TIME ZONE", "BYTES"):
+        with pytest.raises(InvalidError, match=r"keeps no .* of older files as text"):
+            evolved(schema(c=old), [column("c", "STRING")], policy)
+    ordered = replace(schema(c="BIGINT"), options={"sequence.field": "c"})
+    with pytest.raises(InvalidError, match="ordered by it as BIGINT"):
+        evolved(ordered, [column("c", "STRING")], policy)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(KINDS)), max_size=8), st.sampled_from(["fail", "string"])
+)
 @settings(max_examples=examples(100), deadline=None)
-def test_evolution_is_idempotent(history: list[tuple[str, str]]) -> None:
+def test_evolution_is_idempotent(history: list[tuple[str, str]], on_conflict: str) -> None:
     """Whatever came, the same columns again change nothing: a repeated batch finds the schema that it made."""
+    policy = EvolutionPolicy(on_conflict=on_conflict)
     found = schema()
     seen: list[WireField] = []
     for name, kind in history:
         try:
-            found = evolved(found, [column(name, kind)], EvolutionPolicy())
+            found = evolved(found, [column(name, kind)], policy)
         except InvalidError:
             continue
         seen.append(column(name, kind))
-    assert evolved(found, seen, EvolutionPolicy()) is found
+    assert evolved(found, seen, policy) is found
 
 
 def test_routes() -> None:
@@ -183,6 +201,9 @@ def test_routes() -> None:
     found = [route.target(SourceTable("shop", None, name)) for name in ("item", "Item", "tmp_a", "secret", "atmp_")]
     assert found == ["ods.p_item_s", "ods.things", None, None, "ods.p_atmp__s"]
     assert Route(table="a.b", including="x.*").target(SourceTable(None, None, "y")) is None
+    for wrong in ("item", ".item", "shop."):
+        with pytest.raises(InvalidError, match=r"expected database\.table"):
+            Route(table=wrong)
     for name in ("a.b", "", "a/b"):
         with pytest.raises(InvalidError):
             Route(database="ods").target(SourceTable("shop", None, name))

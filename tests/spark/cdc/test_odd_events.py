@@ -9,7 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakelet
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.spark.cdc.arguments import settings_of
+from lakelet.spark.cdc.event_files import event_files
 from lakelet.spark.cdc.replay import replay_cdc
+from lakelet.spark.cdc.route import SourceTable
 from lakelet.spark.cdc.sync import sync_cdc
 from lakelet.spark.session import settings
 from tests.spark.cdc.cdc_frames import reasons, rows, synced
@@ -262,3 +266,40 @@ def test_two_layouts_that_agree_are_one_part_of_the_plan(spark: SparkSession, wa
     counts = synced(spark, warehouse, wrapped, format="maxwell")
     assert (counts.quarantined, len(rows(warehouse))) == (0, 100)
     assert {row["id"]: row["c7"] for row in rows(warehouse) if row["c7"]} == {"7": "7", "57": "57"}
+
+
+def test_the_quarantine_is_no_target(spark: SparkSession, warehouse: str) -> None:
+    """A source table of its name became a table without its columns, and every batch with poison failed."""
+    log, plain = SourceTable("shop", None, "cdc_quarantine"), SourceTable("shop", None, "item")
+    found = settings_of(warehouse, database="shop")
+    assert found.target_of(plain) == "shop.item"
+    with pytest.raises(InvalidError, match=r"shop\.cdc_quarantine is the quarantine; table_mapping"):
+        found.target_of(log)
+    assert settings_of(warehouse, database="shop", quarantine="shop.odd").target_of(log) == "shop.cdc_quarantine"
+    with pytest.raises(InvalidError, match=r"quarantine .shop\.item. is the table"):
+        settings_of(warehouse, table="shop.item", quarantine="shop.item")
+    events = [debezium("c", None, item(1, 1), fields=FIELDS), debezium("c", None, item(2, 1), table="cdc_quarantine")]
+    counts = synced(spark, warehouse, events, table=None, database="shop", primary_key="id")
+    assert (counts.quarantined, list(counts.snapshots)) == (1, ["shop.item"])
+    assert "is the quarantine" in reasons(warehouse)[0]
+
+
+def test_a_text_is_one_name(warehouse: str) -> None:
+    """As in `create_table`: it was taken for a list of letters, and all events were put aside for keys that no event has."""
+    found = settings_of(warehouse, database="shop", primary_key="id", partitioned_by="day", metadata="op_ts")
+    assert (found.key_of("item", "item"), tuple(found.partitioned_by), list(found.made)) == (
+        ("id",),
+        ("day",),
+        ["op_ts"],
+    )
+    assert settings_of(warehouse, database="shop", primary_key={"item": "id"}).key_of("item", "i") == ("id",)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_folder_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path, streaming: bool) -> None:
+    """The command line took it for a defect of its own."""
+    with pytest.raises(NotFoundError, match=r"there is no .*/nope: expected a folder"):
+        event_files(spark, tmp_path / "nope", streaming=streaming)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "1.json").write_text("{}\n")
+    assert event_files(spark, tmp_path / "events", streaming=streaming).columns == ["value"]

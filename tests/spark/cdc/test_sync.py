@@ -3,11 +3,14 @@
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import lakelet
+import lakelet.spark as ls
+from lakelet.errors import InvalidError
 from tests.spark.cdc.cdc_frames import rows, synced
 from tests.spark.cdc.sample_events import AFTER, FIELDS, SOURCE, canal, debezium, maxwell, text
 
@@ -126,3 +129,33 @@ def test_maxwell_every_event(spark: SparkSession, warehouse: str) -> None:
         {"id": str(big), "price": exact, "note": "b"},
         {"id": "7", "price": "13.1", "note": "a"},
     ]
+
+
+def test_other_types_become_text_where_that_is_asked_for(spark: SparkSession, warehouse: str) -> None:
+    """`on_conflict="string"` was refused by the table for every type."""
+    key = {"field": "id", "type": "int32"}
+    before: list[dict[str, Any]] = [
+        key,
+        {"field": "n", "type": "int64"},
+        {"field": "born", "type": "int32", "name": "io.debezium.time.Date"},
+        {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+    ]
+    after: list[dict[str, Any]] = [key, *({"field": one, "type": "string"} for one in ("n", "born", "at"))]
+    first = {"id": 1, "n": 7, "born": 19723, "at": 1704067200500000}
+    synced(spark, warehouse, [debezium("c", None, first, fields=before)])
+    second = {"id": 2, "n": "seven", "born": "unknown", "at": "noon"}
+    event = debezium("c", None, second, fields=after)
+    with pytest.raises(InvalidError, match="on_conflict='string' makes it STRING"):
+        synced(spark, warehouse, [event])
+    synced(spark, warehouse, [event], on_conflict="string")
+    later = debezium("c", None, {**first, "id": 3}, fields=before)
+    synced(spark, warehouse, [later], on_conflict="string")
+    expected = [
+        {"id": 1, "n": "7", "born": "2024-01-01", "at": "2024-01-01 00:00:00.500000"},
+        second,
+        # What comes as another type later has the text that `to-string` gives it.
+        {"id": 3, "n": "7", "born": "2024-01-01", "at": "2024-01-01 00:00:00.5"},
+    ]
+    assert rows(warehouse) == expected
+    read = ls.table(spark, warehouse, "shop.item").orderBy("id").toArrow().to_pylist()
+    assert read == expected

@@ -51,6 +51,12 @@ class Workshop:
                 raise one.error
         return {name: one.outcome.value for name, one in made.items()}
 
+    def backfill(self, text: str, table: str, **how: Any) -> "FlowResult":
+        from lakelet.spark import backfill_pipeline
+
+        file = str(self.folder / "shop.yaml")
+        return backfill_pipeline(self.spark, parse_pipeline(text, file), table, warehouse=self.folder / "lake", **how)
+
     def rows(self, table: str, *order: str) -> list[dict[str, Any]]:
         found = self.lake.table(f"shop.{table}").scan().to_arrow()
         return found.sort_by([(name, "ascending") for name in order]).to_pylist() if order else found.to_pylist()

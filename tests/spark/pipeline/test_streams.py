@@ -287,6 +287,10 @@ def test_an_auto_cdc_table_keeps_its_expectations(workshop: Workshop) -> None:
     found = [(row["id"], row["name"], row["__end_at"]) for row in workshop.rows("customers", "id")]
     assert found == [(1, "a", 9), (2, "b", None)]
     assert [row["reason"] for row in workshop.rows("customers_quarantine")] == ["named"]
+    made = workshop.backfill(strict, "customers", column="at", start="0")
+    assert made.unmet == {"named": 1, "short": 1, "real": 0}
+    assert [(row["id"], row["name"], row["__end_at"]) for row in workshop.rows("customers", "id")] == found
+    assert [row["reason"] for row in workshop.rows("customers_quarantine")] == ["named"]
     workshop.raw("2.json", change(3, "y", "d", 1) + change(4, "x", "u", 1))
     error = workshop.results(strict)["customer_changes"].error
     assert "expectation 'real' (name <> 'x') is not met by" in str(error)

@@ -1,4 +1,4 @@
-"""A server of Spark Connect that was too busy to start the process of the batches is asked again."""
+"""Starting a query: arguments that are none are refused, a server of Spark Connect that was too busy is asked again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.errors import PySparkException
 
-from lakelet.errors import UnavailableError
-from lakelet.spark.stream.write.query_start import started
+from lakelet.errors import InvalidError, UnavailableError
+from lakelet.spark.stream.write.query_start import checkpoint_folder, started
 
 SLOW = PySparkException("Python worker failed to connect back.")
 
@@ -41,3 +41,17 @@ def test_other_failures_are_the_callers() -> None:
     with pytest.raises(PySparkException, match="no such column"):
         started(df, lambda batch, batch_id: None, "/c", None, None)
     assert writer.start.call_count == 1
+
+
+@pytest.mark.parametrize("trigger", ["1 second", {}, {"every": "1 second"}, {"once": True, "availableNow": True}])
+def test_what_is_no_trigger_is_told(trigger: Any) -> None:
+    df, writer = frame(["query"])
+    with pytest.raises(InvalidError, match=r"trigger .*: expected one of availableNow, processingTime"):
+        started(df, lambda batch, batch_id: None, "/c", trigger, None)
+    assert writer.start.call_count == 0
+
+
+@pytest.mark.parametrize("checkpoint", [None, "", 5])
+def test_what_is_no_folder_is_told(checkpoint: Any) -> None:
+    with pytest.raises(InvalidError, match="expected the folder of the query's checkpoint"):
+        checkpoint_folder(MagicMock(), checkpoint)

@@ -25,13 +25,13 @@ class CdcArguments(TypedDict, total=False):
     table_mapping: Mapping[str, str] | None
     table_prefix: str
     table_suffix: str
-    primary_key: Sequence[str] | Mapping[str, Sequence[str]]
-    partitioned_by: Sequence[str]
+    primary_key: Sequence[str] | str | Mapping[str, Sequence[str] | str]
+    partitioned_by: Sequence[str] | str
     table_options: Mapping[str, object] | None
     create: bool
     type_mapping: Sequence[str] | str
     computed: Mapping[str, str] | None
-    metadata: Sequence[str]
+    metadata: Sequence[str] | str
     metadata_prefix: str
     evolve: bool
     on_conflict: str
@@ -60,7 +60,8 @@ def settings_of(warehouse: str | os.PathLike[str], **given: Unpack[CdcArguments]
     beside = route.database if route.database is not None else str(route.table).split(".", 1)[0]
     mapping = TypeRules.of(given.get("type_mapping", ()))
     policy = EvolutionPolicy(given.get("evolve", True), given.get("on_conflict", "fail"), mapping.to_nullable)
-    metadata = metadata_columns(given.get("metadata", ()), given.get("metadata_prefix", ""))
+    metadata = metadata_columns(_names(given.get("metadata", ())), given.get("metadata_prefix", ""))
+    keys = given.get("primary_key", ())
     return CdcSettings(
         os.fspath(warehouse),
         given.get("format", "debezium"),
@@ -69,8 +70,8 @@ def settings_of(warehouse: str | os.PathLike[str], **given: Unpack[CdcArguments]
         mapping=mapping,
         policy=policy,
         made={**metadata, **computed_columns(given.get("computed") or {})},
-        primary_key=given.get("primary_key", ()),
-        partitioned_by=given.get("partitioned_by", ()),
+        primary_key={table: _names(key) for table, key in keys.items()} if isinstance(keys, Mapping) else _names(keys),
+        partitioned_by=_names(given.get("partitioned_by", ())),
         table_options=dict(given.get("table_options") or {}),
         create=given.get("create", True),
         truncate=given.get("truncate", "quarantine"),
@@ -78,3 +79,8 @@ def settings_of(warehouse: str | os.PathLike[str], **given: Unpack[CdcArguments]
         decimals=given.get("decimals", "precise"),
         options=dict(given.get("options") or {}),
     )
+
+
+def _names(given: Sequence[str] | str) -> Sequence[str]:
+    """Names of columns; a text is one name, as in `create_table`, and no list of letters."""
+    return (given,) if isinstance(given, str) else given

@@ -191,7 +191,7 @@ def _routed(
             refused.append(_refused(group, events, group.wrong, None))
             continue
         try:
-            target = settings.route.target(group.source)
+            target = settings.target_of(group.source)
         except InvalidError as error:
             refused.append(_refused(group, events, str(error), None))
             continue

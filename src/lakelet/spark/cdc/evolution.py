@@ -2,20 +2,21 @@
 
 New columns are added, types widened; a narrower type at the source changes nothing, for the table's holds its values. Dropped
 and renamed columns stay. Keys never change. Another type (a number that became text) is an error, or STRING by `on_conflict`,
-where the table can be read that way.
+where older files can be read that way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change.evolution import add_column, change_nullability, change_type
 from lakelet.model.schema_change.merged_types import merged_type
-from lakelet.model.schema_change.widening import check_widening
+from lakelet.model.schema_change.widening import casts_as_paimon, check_widening
 from lakelet.model.types import STRINGS, Atomic, DataType, string, with_nullable
+from lakelet.options import SEQUENCE_FIELD, TableOptions
 from lakelet.spark.cdc.value.wire_field import WireField
 
 
@@ -51,7 +52,27 @@ def _with(schema: TableSchema, column: WireField, policy: EvolutionPolicy) -> Ta
     if not policy.columns or column.type is None:
         return schema
     new = _wanted(old, column, policy)
-    return schema if _same(old, new) else change_type(schema, [column.name], with_nullable(new, True))
+    if _same(old, new):
+        return schema
+    if _same(new, string()) and not _holds(new, old):
+        return _as_text(schema, column.name)
+    return change_type(schema, [column.name], with_nullable(new, True))
+
+
+def _as_text(schema: TableSchema, name: str) -> TableSchema:
+    """The schema with a column as STRING whose values in older files are read as text; InvalidError where that is not what every
+    reader of the format finds, or where text would have another order or place."""
+    old = schema.field(name).type
+    placed = {*schema.partition_keys, *schema.bucket_keys, *(TableOptions(schema.options).get(SEQUENCE_FIELD) or ())}
+    if name in placed:
+        raise InvalidError(f"column {name!r} cannot become STRING: rows are placed or ordered by it as {old}")
+    if not isinstance(old, Atomic) or not casts_as_paimon(old, string()):
+        raise InvalidError(
+            f"column {name!r} cannot become STRING: the table format keeps no {old} of older files as text"
+        )
+    text = with_nullable(string(), old.nullable)
+    fields = [replace(field, type=text) if field.name == name else field for field in schema.fields]
+    return replace(schema, fields=tuple(fields))
 
 
 def _wanted(old: DataType, column: WireField, policy: EvolutionPolicy) -> DataType:

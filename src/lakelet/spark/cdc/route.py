@@ -43,6 +43,8 @@ class Route:
             raise InvalidError(
                 "expected table= (all events into one table) or database= (a table for each), one of them"
             )
+        if self.table is not None and not all(self.table.partition(".")):
+            raise InvalidError(f"table {self.table!r}: expected database.table")
         for name, text in (("including", self.including), ("excluding", self.excluding or "")):
             try:
                 re.compile(text)

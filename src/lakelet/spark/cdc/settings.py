@@ -14,7 +14,7 @@ from lakelet.spark.cdc.batch_memory import BatchMemory
 from lakelet.spark.cdc.envelope import canal, debezium, maxwell
 from lakelet.spark.cdc.envelope.event_columns import HASH, Steps, group_hash
 from lakelet.spark.cdc.evolution import EvolutionPolicy
-from lakelet.spark.cdc.route import Route
+from lakelet.spark.cdc.route import Route, SourceTable
 from lakelet.spark.cdc.rows.column_rule import ColumnRule
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
@@ -55,6 +55,18 @@ class CdcSettings:
         ):
             if found not in known:
                 raise InvalidError(f"{name} {found!r}: expected one of {', '.join(known)}")
+        if self.quarantine == self.route.table:
+            raise InvalidError(f"quarantine {self.quarantine!r} is the table that events go to: expected another one")
+
+    def target_of(self, source: SourceTable) -> str | None:
+        """The table that a source table's events go to (`Route.target`); InvalidError where it would be the quarantine."""
+        target = self.route.target(source)
+        if target == self.quarantine:
+            raise InvalidError(
+                f"source table {source}: {target} is the quarantine; table_mapping can give it another name, or quarantine= "
+                "the events that are put aside"
+            )
+        return target
 
     @property
     def style(self) -> str:

@@ -131,12 +131,16 @@ class _Backfill:
         return Written(counts.get("rows", rows_written), expectations.counted(counts) if counts else {})
 
     def _set_aside(self, rows: DataFrame) -> None:
-        """Adds rows to the quarantine that are not there: those of the range came through a flow before."""
-        spark, warehouse, name = self._work.spark, self._work.warehouse, self._target.quarantine
-        there = table_frame(spark, warehouse, name, options=self._work.options)
+        """Adds rows to the quarantine that are not there."""
+        opened = open_table(self._work.warehouse, self._target.quarantine, self._work.options)
+        write_frame(self._not_aside(rows), opened, WriteRequest("append"))
+
+    def _not_aside(self, rows: DataFrame) -> DataFrame:
+        """The rows that are not in quarantine: those of the range came through a flow before."""
+        name, options = self._target.quarantine, self._work.options
+        there = table_frame(rows.sparkSession, self._work.warehouse, name, options=options)
         known = ["reason", "row"]
-        opened = open_table(warehouse, name, self._work.options)
-        write_frame(rows.join(there.select(*known), known, "left_anti"), opened, WriteRequest("append"))
+        return rows.join(there.select(*known), known, "left_anti").select(*rows.columns)
 
     def _apply_changes(self, flow: Flow, changes: DataFrame) -> Written:
         generation = Generation(self._work.ids.uuid())
@@ -146,11 +150,14 @@ class _Backfill:
             lambda rows: None,
         )
         frame, counts = counted(write)
+        tables = cdc_tables(write, counts)
+        if counts.expectations.quarantines:
+            tables[self._target.quarantine] = lambda batch: self._not_aside(counts.expectations.set_aside(batch))
         made = write_batch(
             frame,
             0,
             self._work.warehouse,
-            cdc_tables(write, counts),
+            tables,
             commit_user=write.user,
             mode="append",
             on_duplicate="any",

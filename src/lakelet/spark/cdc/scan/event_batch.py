@@ -276,10 +276,12 @@ ENVELOPES: dict[str, Envelope] = {
 
 
 def event_batches(batches: Iterable[pa.RecordBatch], format: str, *, whole: bool) -> Iterator[pa.RecordBatch]:
-    """Batches of `raw`, `message_key` and Kafka's columns, with the columns of this module behind them."""
+    """Batches of `raw` (BINARY or text), `message_key` and Kafka's columns, with the columns of this module behind them."""
     for batch in batches:
         if batch.num_rows:
-            yield _scanned(batch, ENVELOPES[format], whole=whole)
+            place = batch.schema.get_field_index("raw")
+            binary = batch.set_column(place, "raw", batch.column(place).cast(pa.binary()))
+            yield _scanned(binary, ENVELOPES[format], whole=whole)
 
 
 def _scanned(batch: pa.RecordBatch, envelope: Envelope, *, whole: bool) -> pa.RecordBatch:

@@ -33,6 +33,8 @@ DEPTH = 48
 MOST_NAMES = 1024
 MOST_NUMBER = 38
 _DIGITS = 18
+# Fewer bytes than these are compared one by one.
+SHORT = 16
 
 
 def end_of_text(data: Any, at: int, end: int) -> tuple[int, bool]:
@@ -171,19 +173,18 @@ def end_of_word(data: Any, at: int, end: int) -> tuple[int, int]:
 
 def same_bytes(data: Any, one: int, other_data: Any, other: int, size: int) -> bool:
     """Whether two runs of bytes are the same."""
-    place = 0
-    while place + 64 <= size:
-        different = 0
-        for step in range(64):
-            different |= data[one + place + step] ^ other_data[other + place + step]
-        if different != 0:
-            return False
-        place += 64
-    while place < size:
-        if data[one + place] != other_data[other + place]:
-            return False
-        place += 1
-    return True
+    if size < SHORT:
+        place = 0
+        while place < size and data[one + place] == other_data[other + place]:
+            place += 1
+        return place == size
+    # Of slices counted from 0 the compiler knows that no index is negative, which would count from the end, and compares many
+    # bytes at once: schemas of a kilobyte are compared for every event.
+    first, second = data[one : one + size], other_data[other : other + size]
+    different = 0
+    for place in range(size):
+        different |= first[place] ^ second[place]
+    return different == 0
 
 
 def skip_blanks(data: Any, at: int, end: int) -> int:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from lakelet.errors import InternalError, InvalidError
 from lakelet.format.compiled.compile_cache import has_numba
@@ -76,7 +77,11 @@ def scanned_events(frame: DataFrame, format: str, *, whole: bool) -> DataFrame:
         context = TaskContext.get()
         return packed_events(event_batches(batches, format, whole=whole), context.partitionId() if context else 0)
 
-    given = frame.select(*arrived(frame.schema)).select(*GIVEN.names)
+    # Text goes to Python as it is: as BINARY, each event would be copied for it once more.
+    schema = frame.schema
+    events = frame.select(*arrived(schema))
+    raw = F.col("text" if isinstance(schema["value"].dataType, T.StringType) else "raw").alias("raw")
+    given = events.select(*(raw if name == "raw" else F.col(name) for name in GIVEN.names))
     return given.mapInArrow(scan, PACK_COLUMNS)
 
 

@@ -17,6 +17,7 @@ from lakelet.errors import LakeletError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.options import WRITE_ONLY, TableOptions
 from lakelet.spark.opened_table import OpenedTable
+from lakelet.spark.stream.write.arrow_memory import give_back
 
 _LOG = logging.getLogger(__name__)
 Key = tuple[str, str]
@@ -86,3 +87,5 @@ def _compact(opened: OpenedTable) -> None:
     else:
         with _work.lock:
             _work.failures.pop(key, None)
+    finally:
+        give_back()

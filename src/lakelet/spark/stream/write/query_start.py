@@ -17,6 +17,8 @@ from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark
 # A server of Spark Connect gives the process that runs the batches ten seconds to come up, which a busy machine may not meet.
 _SLOW_WORKER = "Python worker failed to connect back"
 _START_ATTEMPTS = 3
+# What `DataStreamWriter.trigger` takes.
+_TRIGGERS = ("availableNow", "processingTime", "once", "continuous", "realTime")
 
 
 def started(
@@ -28,7 +30,7 @@ def started(
 ) -> StreamingQuery:
     """The running query; by default it takes what is there now and ends."""
     writer = df.writeStream.foreachBatch(body).option("checkpointLocation", folder)
-    writer = writer.trigger(**(dict(trigger) if trigger is not None else {"availableNow": True}))
+    writer = writer.trigger(**checked_trigger(trigger))
     writer = writer if query_name is None else writer.queryName(query_name)
     for _ in range(_START_ATTEMPTS):
         try:
@@ -37,6 +39,18 @@ def started(
             if _SLOW_WORKER not in str(error):
                 raise
     raise UnavailableError(f"checkpoint {folder!r}: {_SLOW_WORKER}, {_START_ATTEMPTS} times: the server is too busy")
+
+
+def checked_trigger(trigger: object) -> dict[str, Any]:
+    """The arguments of Spark's trigger; InvalidError where they are none. Their values are Spark's to judge."""
+    if trigger is None:
+        return {"availableNow": True}
+    if not isinstance(trigger, Mapping) or len(trigger) != 1 or not set(trigger) <= set(_TRIGGERS):
+        known = ", ".join(_TRIGGERS)
+        raise InvalidError(
+            f'trigger {trigger!r}: expected one of {known} and its value, as in {{"processingTime": "10 seconds"}}'
+        )
+    return dict(trigger)
 
 
 def check_user(spark: SparkSession, commit_user: str | None) -> None:
@@ -64,9 +78,9 @@ def default_scheme(spark: SparkSession) -> str:
     return str(found).partition(":")[0]
 
 
-def checkpoint_folder(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> str:
+def checkpoint_folder(spark: SparkSession, checkpoint: object) -> str:
     """The checkpoint folder as Spark is given it; a relative one is of this process's folder, not of the JVM's."""
-    folder = os.fspath(checkpoint)
+    folder = str(os.fspath(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else ""
     if not folder:
         raise InvalidError(f"checkpoint {checkpoint!r}: expected the folder of the query's checkpoint")
     relative = ":" not in folder.split("/", 1)[0] and not folder.startswith("/")

@@ -19,6 +19,7 @@ from lakelet.errors import ConflictError
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.opened_table import OpenedTable, open_table
+from lakelet.spark.stream.write.arrow_memory import give_back
 from lakelet.spark.stream.write.background_compaction import compact_later
 from lakelet.spark.stream.write.batch_identity import BatchIdentity
 from lakelet.spark.stream.write.driver_rows import DriverRows, has_void
@@ -105,6 +106,8 @@ class TableSink:
             observed, time = rule.observed(rows)
             made = write_planned(observed, opened, request, commit, time.watermark)
         planned.check_made(made)
+        if made is not None and made.commit_kind is CommitKind.COMPACT:
+            give_back()
         if self.request.compacts_after(int(request.commit_identifier or 0)):
             compact_later(opened)
         return made

@@ -13,6 +13,7 @@ from lakelet.spark.cdc.scan.event_batch import event_batches
 from tests.spark.cdc.sample_events import FIELDS, canal, debezium, maxwell, text
 
 ROW = {"id": 1, "q": "x"}
+_KERNEL = ("_function", "_signature", "_inner")
 
 
 def scanned(
@@ -190,3 +191,25 @@ def test_machine_code_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("no numba")
     monkeypatch.setattr(event_scan, "INTERPRETED_BYTES", 0)
     assert scanned("debezium", events) == expected
+
+
+@pytest.mark.parametrize("interpreted", [True, False])
+def test_a_schema_is_known_by_all_of_its_bytes(monkeypatch: pytest.MonkeyPatch, interpreted: bool) -> None:
+    if interpreted:
+        monkeypatch.setenv("LAKELET_NO_NUMBA", "1")
+    elif not has_numba():
+        pytest.skip("no numba")
+    monkeypatch.setattr(event_scan, "INTERPRETED_BYTES", 0)
+    monkeypatch.setattr(event_scan, "_scan", event_scan.Kernel(*(getattr(event_scan._scan, one) for one in _KERNEL)))
+    # Of one size, each with one letter that no other has in its place.
+    notes = ["".join("b" if place == other else "a" for place in range(200)) for other in range(-1, 200)]
+    events: list[object] = []
+    for note in notes:
+        events += [debezium("c", None, ROW, fields=[{"field": "id", "type": "int64", "doc": note}])] * 2
+    found = scanned("debezium", events)
+    assert not any(line["unsure"] for line in found)
+    told = [json.loads(json.loads(line["told"])[3]) for line in found if line["told"] is not None]
+    assert [one["fields"][0]["fields"][0]["doc"] for one in told] == notes
+    hashes = [line["group_hash"] for line in found]
+    assert hashes[::2] == hashes[1::2]
+    assert len(set(hashes)) == len(notes)
