@@ -15,6 +15,7 @@ from lakelet.realtime.row_writer import RowWriter
 from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import RowWriterSettings, wal_path
 from lakelet.realtime.supported import check_supported
+from lakelet.realtime.wal.log_copy import LogCopy
 from lakelet.realtime.wal.log_owner import check_owner, set_owner
 from lakelet.realtime.wal.recovery import RecoveredLog, recover_logs
 from lakelet.realtime.wal.wal_file import WalFile
@@ -22,8 +23,11 @@ from lakelet.realtime.wal.wal_folder import WalFolder, log_numbers
 from lakelet.storage.home import TableHome
 
 
-def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] | None) -> RowWriter:
-    """A writer of a table. Rows of logs that are left over are committed before it takes others."""
+def open_writer(
+    home: TableHome, wal_folder: object, options: Mapping[str, str] | None, copy: LogCopy | None = None
+) -> RowWriter:
+    """A writer of a table. Rows of logs that are left over are committed before it takes others. With a `copy` rows are
+    acknowledged once they are durable there, too."""
     schema = latest_schema(home)
     check_supported(schema)
     settings = RowWriterSettings.of(schema, options)
@@ -38,7 +42,7 @@ def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] 
         folder.close()
         raise
     memtables = Memtables(Memtable(header.sequence_number, schema, home.clock.now_ms()))
-    return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered)
+    return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered, copy)
 
 
 def open_async_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] | None) -> AsyncRowWriter:

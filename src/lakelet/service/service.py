@@ -115,12 +115,15 @@ class Service:
     def join(self, shared: SharedTables) -> None:
         """Be a node of a cluster, from the start on."""
         self.shared = shared
+        self.tables.copies = shared.replicas.copies
 
     async def start(self) -> None:
         """Load the served tables; rows that a crash left in logs are committed."""
         if self.backups is not None:
             await self.in_thread(self.backups.finish_restorations)
         await self.in_thread(self.tables.load)
+        if self.shared is not None:
+            await self.in_thread(self.shared.replicas.adoption.resume)
         if self.callbacks:
             await self.in_thread(self._catch_up)
         self.ingest.start()
@@ -340,6 +343,8 @@ class Service:
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
         if self.shared is not None and (problem := await self.in_thread(self.shared.problem)) is not None:
             details["cluster"] = problem
+        if self.shared is not None:
+            failing.update({f"replica.{name}": why for name, why in self.shared.replicas.problems().items()})
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
             details.update({f"backup.{name}": error for name, error in self.backups.worker.failing().items()})

@@ -43,7 +43,7 @@ class WalFolder:
         self.path = path
         self.identity = identity
         with SystemErrors(path):
-            _make_folder(path)
+            make_folder(path)
         self._lock = self._locked()
         self.keys = KeyFile(path)
         for name in os.listdir(path):
@@ -88,7 +88,7 @@ class WalFolder:
             aside = f"{path}.damaged-{count}"
         with SystemErrors(path):
             os.rename(path, aside)
-            _sync_folder(self.path)
+            sync_folder(self.path)
         return aside
 
     def header(self, number: int) -> WalHeader:
@@ -119,7 +119,7 @@ class WalFolder:
                 file.append(data)
                 file.sync()
                 os.rename(temporary, path)
-                _sync_folder(self.path)
+                sync_folder(self.path)
             except BaseException:
                 os.close(descriptor)
                 with suppress(OSError):
@@ -190,17 +190,18 @@ class WalFolder:
             )
 
 
-def _make_folder(path: str) -> None:
+def make_folder(path: str) -> None:
     """Make a folder and those above it, each durable: a log is lost with its folder."""
     parent = os.path.dirname(path)
     if parent != path and not os.path.isdir(parent):
-        _make_folder(parent)
+        make_folder(parent)
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
-    _sync_folder(parent)
+    sync_folder(parent)
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,7 @@ from lakelet.service.values import ACTIVE, DELETING, TableConfig
 
 if TYPE_CHECKING:
     from lakelet.realtime.row_writer import RowWriter
+    from lakelet.realtime.wal.log_copy import LogCopy
     from lakelet.table import Table
 
 # A put that finds all memtables full waits this long: its request is refused then, and nothing of it was written.
@@ -36,10 +39,18 @@ _WRITER_OPTIONS = {"memtable.wait-timeout": "PT5S"}
 class OpenTable:
     """A served table; for any number of threads."""
 
-    def __init__(self, name: str, table: Table, wal_folder: str | PathLike[str] | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        table: Table,
+        wal_folder: str | PathLike[str] | None,
+        copies: Callable[[OpenTable], LogCopy] | None = None,
+    ) -> None:
+        """With `copies` its logs are copied to another node."""
         self.name = name
         self.table = table
         self._wal_folder = wal_folder
+        self._copies = copies
         self._lock = threading.Lock()
         self._closing = threading.Lock()
         self._writer: RowWriter | None = None
@@ -102,8 +113,10 @@ class OpenTable:
             if self._closed:
                 raise InvalidError(f"table {self.name!r} is not served any more")
             if self._writer is None:
-                opened: RowWriter = self.table.writer(wal_folder=self._wal_folder, options=_WRITER_OPTIONS)
-                self._writer = opened
+                from lakelet.realtime.open import open_writer  # noqa: PLC0415 - loaded by the first row.
+
+                copy = None if self._copies is None else self._copies(self)
+                self._writer = open_writer(self.table.home, self._wal_folder, _WRITER_OPTIONS, copy)
             return self._writer
 
     @property
@@ -115,6 +128,11 @@ class OpenTable:
     def wal_path(self) -> str:
         """The folder of its logs."""
         return wal_path(self._wal_folder, table_identity(self.table.home))
+
+    @property
+    def log_folder(self) -> str:
+        """The name of that folder, the same on all nodes."""
+        return os.path.basename(self.wal_path)
 
     @property
     def buffered_records(self) -> int:
