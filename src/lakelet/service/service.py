@@ -115,15 +115,12 @@ class Service:
     def join(self, shared: SharedTables) -> None:
         """Be a node of a cluster, from the start on."""
         self.shared = shared
-        self.tables.copies = shared.replicas.copies
 
     async def start(self) -> None:
         """Load the served tables; rows that a crash left in logs are committed."""
         if self.backups is not None:
             await self.in_thread(self.backups.finish_restorations)
         await self.in_thread(self.tables.load)
-        if self.shared is not None:
-            await self.in_thread(self.shared.replicas.adoption.resume)
         if self.callbacks:
             await self.in_thread(self._catch_up)
         self.ingest.start()
@@ -334,17 +331,14 @@ class Service:
             for opened in self.tables.all()
             if (writer := opened.writer) is not None and (error := writer.status().last_error) is not None
         }
-        silent = {
-            f"store.{opened.name}": why for opened in self.tables.all() if (why := opened.store_silence) is not None
-        }
-        failing.update(silent)
+        silent = {one.name: why for one in self.tables.all() if (why := one.store_silence) is not None}
+        failing.update({f"store.{name}": why for name, why in silent.items()})
         failing.update({f"rows.{name}": error for name, error in self.ingest.failing.items()})
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
         if self.shared is not None and (problem := await self.in_thread(self.shared.problem)) is not None:
             details["cluster"] = problem
-        if self.shared is not None:
-            failing.update({f"replica.{name}": why for name, why in self.shared.replicas.problems().items()})
+        failing.update({} if self.shared is None else self.shared.replicas.problems())
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
             details.update({f"backup.{name}": error for name, error in self.backups.worker.failing().items()})

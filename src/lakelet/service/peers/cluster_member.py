@@ -136,6 +136,8 @@ class ClusterMember:
                 break
             await asyncio.sleep(_LOOK_SECONDS)
             await self._members.refresh()
+        if self._service.shared is not None:
+            await self._service.in_thread(self._service.shared.replicas.adoption.resume)
         is_known, _ = await asyncio.gather(self._peers.announce(), self._peers.exchange_clocks())
         if not is_known:
             # Those that did not answer look at the registry by themselves.

@@ -61,6 +61,7 @@ class SharedTables:
         self.fragments = FragmentServer(service)
         # Copies of logs: of this node's at others, of others' here.
         self.replicas = Replicas(service, members, calls or ReplicaCalls(peers.access), absent)
+        service.tables.copies = self.replicas.copies
         self._keys = KnownKeys(service, members, absent, self.replicas.adoption)
         self._claims = KeyClaims(members, peers, self._keys, service.clock)
         self._refreshing: asyncio.Task[None] | None = None

@@ -91,10 +91,10 @@ class Replicas:
         self._markers.put(MarkedNode(node.id, node.address, self._service.clock.now_ms(), replicas))
 
     def problems(self) -> dict[str, str]:
-        """Why tables have no copy of their logs, by their names."""
+        """Why tables have no copy of their logs, by their names in the health of the service."""
         with self._lock:
             links = list(self._links.values())
-        return {opened.name: link.problem for opened, link in links if link.problem is not None}
+        return {f"replica.{opened.name}": link.problem for opened, link in links if link.problem is not None}
 
     # ------------------------------------------------------------------ every few seconds
 
