@@ -85,6 +85,15 @@ class ReplicaRecords:
         claimed = replace(known, generation=known.generation + 1, state=ADOPTING)
         return claimed if self.claim(claimed) else None
 
+    def is_over(self, origin: str) -> bool:
+        """Whether the rows of all copies of a node are committed."""
+        return all(one.state == ADOPTED for one in self.of_origin(origin))
+
+    def forget(self, origin: str) -> None:
+        """Delete all records of a node that will not return."""
+        for one in self.of_origin(origin):
+            self.delete(origin, one.folder)
+
     def end_adoption(self, record: ReplicaRecord) -> None:
         """Say that the rows of an adopted copy are committed."""
         path = _path(record.origin, record.folder, record.generation)

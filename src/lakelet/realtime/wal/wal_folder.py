@@ -44,7 +44,7 @@ class WalFolder:
         self.identity = identity
         with SystemErrors(path):
             make_folder(path)
-        self._lock = self._locked()
+        self._lock = lock_folder(path)
         self.keys = KeyFile(path)
         for name in os.listdir(path):
             if name.startswith("wal-") and name.endswith(".tmp"):
@@ -160,25 +160,6 @@ class WalFolder:
             return False
         return True
 
-    def _locked(self) -> int:
-        path = os.path.join(self.path, _LOCK)
-        with SystemErrors(path):
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
-            os.close(lock)
-            raise ConflictError(
-                f"{self.path} is in use by another writer of this table (process {holder or 'unknown'}): close it, or give this "
-                "one a wal_folder of its own"
-            ) from error
-        # Who holds it is told to people alone; on a full disk nobody is.
-        with suppress(OSError):
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
-        return lock
-
     def _check(self, header: WalHeader, number: int, path: str) -> None:
         if header.table_identity != self.identity:
             raise InvalidError(
@@ -188,6 +169,27 @@ class WalFolder:
             raise CorruptionError(
                 f"{path}: the log is number {header.sequence_number}, expected {number} as in its name"
             )
+
+
+def lock_folder(folder: str) -> int:
+    """Lock a folder of logs for this process until the descriptor is closed; ConflictError while somebody else writes it."""
+    path = os.path.join(folder, _LOCK)
+    with SystemErrors(path):
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise ConflictError(
+            f"{folder} is in use by another writer of this table (process {holder or 'unknown'}): close it, or give this "
+            "one a wal_folder of its own"
+        ) from error
+    # Who holds it is told to people alone; on a full disk nobody is.
+    with suppress(OSError):
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
 
 
 def make_folder(path: str) -> None:

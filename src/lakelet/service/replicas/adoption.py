@@ -159,16 +159,13 @@ class Adoption:
         """Delete the marker of a node of which nothing is left: all of its rows were in copies, and are committed."""
         try:
             node = self._markers.read(id)
-            if node.replicas and self._is_over(id):
+            if node.replicas and self._records.is_over(id):
                 self._markers.remove(id)
-                if not self._is_over(id):
+                if not self._records.is_over(id):
                     # It is alive, and has begun a copy meanwhile.
                     self._markers.put(node)
         except LakeletError as error:
             _LOG.warning("the marker of node %s stays: %s", id, error)
-
-    def _is_over(self, origin: str) -> bool:
-        return all(one.state == ADOPTED for one in self._records.of_origin(origin))
 
     def _home(self, copy: HeldCopy) -> TableHome | None:
         """The table of a copy, None where it was dropped."""

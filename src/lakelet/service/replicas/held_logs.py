@@ -18,7 +18,7 @@ from lakelet.errors import ConflictError, NotFoundError, UnavailableError
 from lakelet.format.wal.wal_group import WalKey
 from lakelet.realtime.wal.key_file import KeyFile
 from lakelet.realtime.wal.wal_file import WalFile
-from lakelet.realtime.wal.wal_folder import sync_folder
+from lakelet.realtime.wal.wal_folder import lock_folder, sync_folder
 from lakelet.storage.disk.system_errors import SystemErrors
 
 _PRIVATE = 0o600
@@ -29,6 +29,8 @@ class _OpenCopy:
     copy: HeldCopy
     # When its origin was last heard of.
     touched: float
+    # Of the folder: nobody recovers it by hand while its origin may be told that rows are durable.
+    descriptor: int
     lock: threading.Lock = field(default_factory=threading.Lock)
     files: dict[int, WalFile] = field(default_factory=dict)
     is_closed: bool = False
@@ -40,6 +42,9 @@ class _OpenCopy:
             for file in self.files.values():
                 file.close()
             self.files.clear()
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+                self.descriptor = -1
 
 
 class HeldLogs:
@@ -60,7 +65,7 @@ class HeldLogs:
         self._check_taken()
         with self._lock:
             made = create_copy(self._root, origin, token, identity, table)
-            self._open[origin, token] = _OpenCopy(made, self._clock.monotonic())
+            self._open[origin, token] = _OpenCopy(made, self._clock.monotonic(), lock_folder(made.path))
 
     def append(self, origin: str, token: str, number: int, offset: int, data: bytes, *, durable: bool) -> None:
         """Write bytes of a log behind those that are there; ConflictError where others are expected."""

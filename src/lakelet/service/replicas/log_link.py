@@ -83,6 +83,7 @@ class LogLink:
         self._generation: int | None = None
         self._is_to_move = False
         self._retry_at: float | None = None
+        self.retry_seconds = _RETRY_SECONDS
         # Why there is no copy.
         self.problem: str | None = None
         self.bytes_sent = 0
@@ -180,7 +181,7 @@ class LogLink:
         try:
             self._begin(logs)
         except LakeletError as error:
-            self._retry_at = self._clock.monotonic() + _RETRY_SECONDS
+            self._retry_at = self._clock.monotonic() + self.retry_seconds
             self.problem = str(error)
             raise UnavailableError(self._refusal(), retry_after_seconds=_RETRY_SECONDS) from error
         self._retry_at, self.problem, self._is_to_move = None, None, False

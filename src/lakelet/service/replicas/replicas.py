@@ -54,6 +54,8 @@ class Replicas:
         self.threads = ThreadPoolExecutor(_THREADS, "lakelet-replica")
         self._lock = threading.Lock()
         self._links: dict[str, tuple[OpenTable, LogLink]] = {}
+        # Copies that writers which are closed have begun, and what was sent to them.
+        self._ended = (0, 0)
         self._part_bytes = max(_LEAST_PART_BYTES, min(_PART_BYTES, settings.most_body_bytes - _MESSAGE_BYTES))
         # Whether every row that this node acknowledges, or has in its logs, is on a second one.
         self.is_whole = False
@@ -77,7 +79,19 @@ class Replicas:
 
     def _end(self, folder: str) -> None:
         with self._lock:
-            self._links.pop(folder, None)
+            if (found := self._links.pop(folder, None)) is not None:
+                link = found[1]
+                self._ended = (self._ended[0] + link.begun, self._ended[1] + link.bytes_sent)
+
+    @property
+    def begun(self) -> int:
+        """How many copies were begun."""
+        return self._ended[0] + sum(link.begun for link in self.links())
+
+    @property
+    def bytes_sent(self) -> int:
+        """How many bytes of logs were sent."""
+        return self._ended[1] + sum(link.bytes_sent for link in self.links())
 
     def links(self) -> list[LogLink]:
         """The copies of this node's logs."""
