@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
@@ -41,7 +42,9 @@ def open_writer(
     except BaseException:
         folder.close()
         raise
-    memtables = Memtables(Memtable(header.sequence_number, schema, home.clock.now_ms()))
+    newest = None if copy is None else latest_snapshot(home)
+    active = Memtable(header.sequence_number, schema, home.clock.now_ms())
+    memtables = Memtables(active, None if copy is None else 0 if newest is None else newest.id)
     return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered, copy)
 
 

@@ -22,7 +22,7 @@ from lakelet.cluster.membership import Membership
 from lakelet.cluster.node_markers import NodeMarkers
 from lakelet.cluster.replica_records import ADOPTED, COPIED, ReplicaRecords
 from lakelet.commit.metadata.table_identity import table_identity
-from lakelet.errors import LakeletError, NotFoundError, UnavailableError
+from lakelet.errors import LakeletError, NotFoundError, OutcomeUnknownError
 from lakelet.realtime.open import recover_table
 from lakelet.realtime.wal.key_file import KeyFile
 from lakelet.service.replicas.held_logs import HeldLogs
@@ -69,9 +69,9 @@ class Adoption:
         self.adopted = 0
 
     def check_not_adopting(self, opened: OpenTable) -> None:
-        """UnavailableError while requests may be in a copy whose rows are being committed."""
+        """OutcomeUnknownError while requests may be in a copy whose rows are being committed."""
         if self._adopting and table_identity(opened.table.home) in self._adopting:
-            raise UnavailableError(f"table {opened.name!r}: logs of a node that is gone are being committed")
+            raise OutcomeUnknownError(f"table {opened.name!r}: logs of a node that is gone are being committed")
 
     def resume(self) -> None:
         """Go on where an earlier process of this node was interrupted, before requests are taken."""

@@ -202,6 +202,24 @@ def test_a_node_that_was_taken_for_dead_goes_on_with_another_log(tmp_path: Path)
     assert table.ids() == [1, 3]
 
 
+def test_rows_that_another_node_has_committed_are_read_once(tmp_path: Path) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    for id in (1, 2):
+        writer.put(row(id))
+        # What is in memory still is in the table already, below a commit of somebody else.
+        table.adopt("p")
+        table.table.write([row(10 * id)])
+        assert sorted(writer.scan().to_arrow()["id"].to_pylist()) == sorted(table.ids())
+        (pinned,) = writer.pin()
+        assert pinned.flush_base < table.table.snapshots()[-1].id - 1
+        with suppress(OutcomeUnknownError):
+            writer.put(row(100 * id))
+        writer.flush()
+    assert table.ids() == [1, 10, 2, 20]
+    writer.close()
+
+
 def test_a_last_group_that_was_never_acknowledged_leaves_no_key(tmp_path: Path) -> None:
     table = CopiedTable(tmp_path)
     writer = table.copied_writer()
