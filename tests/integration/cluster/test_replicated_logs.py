@@ -52,6 +52,15 @@ def nodes(tmp_path: Path, redis_service: RedisService) -> Iterator[list[LakeletS
         yield made
 
 
+def _refused(server: LakeletServer, id: str) -> float | None:
+    """Write a row; after how many seconds to come back, where it is refused."""
+    try:
+        _write(server, id)
+    except urllib.error.HTTPError as error:
+        return float(error.headers["Retry-After"])
+    return None
+
+
 def _copies(server: LakeletServer) -> list[Path]:
     return [path.parent for path in Path(server.wal_folder).glob("replicas/*/*/COPY")]
 
@@ -98,5 +107,7 @@ def test_the_holder_of_the_copy_commits_the_rows_of_a_node_that_is_gone(nodes: l
     assert [id for id in found[0] if id != "x"] == ids
     # In its place a node with another id.
     one.start()
-    _write(two, "y")
+    # Until it is found.
+    while (wait := _refused(two, "y")) is not None and time.monotonic() < deadline:
+        time.sleep(wait)
     assert [id for id in _ids(one)[0] if id != "x"] == [*ids, "y"]

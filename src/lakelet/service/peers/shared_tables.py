@@ -58,6 +58,7 @@ class SharedTables:
         self.absent = absent
         self._loop: asyncio.AbstractEventLoop | None = None
         self._following: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
         self.fragments = FragmentServer(service)
         # Copies of logs: of this node's at others, of others' here.
         self.replicas = Replicas(service, members, calls or ReplicaCalls(peers.access), absent)
@@ -70,11 +71,13 @@ class SharedTables:
         """Look for the tables of other nodes from now on."""
         self._loop = asyncio.get_running_loop()
         self._following = self._loop.create_task(self._follow())
+        self._looking = self._loop.create_task(self._look_at_copies())
 
     def stop(self) -> None:
         """Look for them no more."""
-        if self._following is not None:
-            self._following.cancel()
+        for task in (self._following, self._looking):
+            if task is not None:
+                task.cancel()
 
     def close(self) -> None:
         """Run nothing more for other nodes."""
@@ -252,8 +255,13 @@ class SharedTables:
             await self._try(self.peers.exchange_clocks(), "clocks of other nodes cannot be asked for")
             if self.absent is not None:
                 await self._try(self._in_thread(self.absent.look), "markers of nodes cannot be looked for")
-            await self._try(self._in_thread(self.replicas.look), "copies of logs cannot be looked at")
             await self._try(self._in_thread(self._service.tables.follow), "tables of other nodes cannot be looked for")
+
+    async def _look_at_copies(self) -> None:
+        """For itself: it may wait for commits, and clocks may not."""
+        while True:
+            await asyncio.sleep(_FOLLOW_SECONDS)
+            await self._try(self._in_thread(self.replicas.look), "copies of logs cannot be looked at")
 
     async def _try(self, work: Awaitable[object], problem: str) -> None:
         try:
