@@ -47,6 +47,16 @@ def forget_node(call: Call, node: str, url: str, prefix: str) -> None:
     markers = _markers(call)
     _administration(url, prefix).forget(node, is_known=node in markers.ids())
     markers.remove(node)
+    from lakelet.cluster.replica_records import ReplicaRecords  # noqa: PLC0415 - only commands that run need it.
+
+    records = ReplicaRecords(markers.store)
+    copies = [one for one in records.of_origin(node) if one.state == "copied"]
+    if not copies:
+        records.forget(node)
+    for one in copies:
+        call.output.values(
+            "rows are left in a copy, which its holder commits", {"table": one.table, "holder": one.holder}
+        )
     call.output.values("forgotten", {"node": node})
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakelet.cli.output.output import Output, console
 from lakelet.cli.output.progress import spinner, watched
+from lakelet.cluster.held_copy import HeldCopy, read_copy
 from lakelet.cluster.left_keys import LeftKeys
 from lakelet.cluster.node_identity import stopped_node
 from lakelet.cluster.node_markers import NodeMarkers
+from lakelet.cluster.replica_records import ReplicaRecord, ReplicaRecords
 from lakelet.compact.progress import CompactionProgress, Progress
-from lakelet.errors import CorruptionError
+from lakelet.errors import ConflictError, CorruptionError
 from lakelet.operations import compaction
 from lakelet.operations.check import Check, check
 from lakelet.operations.expiry import ExpireSnapshots, expire_snapshots
 from lakelet.operations.recovery import RecoverRows, log_folder, recover_rows
 from lakelet.operations.unreferenced_files import RemoveOrphanFiles, remove_orphan_files
 from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
+from lakelet.realtime.wal.wal_folder import lock_folder
 from lakelet.table import Table
 
 _SHOWN = 20
@@ -76,7 +80,9 @@ def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bo
 
 
 def recover_table_rows(table: Table, output: Output, *, wal_folder: str | None, dry_run: bool, set_aside: bool) -> None:
-    """Commits the rows of logs that a writer left behind."""
+    """Commits the rows of logs that a writer left behind, or of the copy of another node's logs."""
+    copied = None if dry_run or wal_folder is None else read_copy(wal_folder)
+    claimed = None if copied is None else _claimed(table, copied)
     found = recover_rows(table, RecoverRows(wal_folder, dry_run, set_aside))
     waiting = [log for log in found if log.outcome not in ("empty", "committed before")]
     output.values(
@@ -92,8 +98,34 @@ def recover_table_rows(table: Table, output: Output, *, wal_folder: str | None, 
     if found:
         columns = ("path", "records", "torn_bytes", "damaged_bytes", "outcome", "snapshot_id")
         output.rows("logs", columns, [tuple(getattr(log, name) for name in columns) for log in found])
-    if not dry_run:
+    if copied is not None and claimed is not None:
+        _end_copy(table, output, copied, claimed)
+    elif not dry_run:
         _unmark_node(table, output, wal_folder)
+
+
+def _claimed(table: Table, copied: HeldCopy) -> ReplicaRecord:
+    """The copy of a node's logs as the one whose rows are committed; ConflictError for one that does not count."""
+    # A node that holds it commits it itself; while it does, nobody else reads what may be appended.
+    os.close(lock_folder(copied.path))
+    claimed = ReplicaRecords(table.home.store).adopt(copied.origin, copied.folder, copied.token)
+    if claimed is None:
+        raise ConflictError(
+            f"{copied.root}: expected the copy of the logs of node {copied.origin} that counts, found an older one: the newer "
+            "one is at the node that the newest file below service/replicas names, or its rows are committed"
+        )
+    return claimed
+
+
+def _end_copy(table: Table, output: Output, copied: HeldCopy, claimed: ReplicaRecord) -> None:
+    """Let a cluster know that the rows of a copy are committed, and of its node, where it was the last."""
+    store, origin = table.home.store, copied.origin
+    LeftKeys(store, table.home.clock).leave(origin, copied.root)
+    records, markers = ReplicaRecords(store), NodeMarkers(store)
+    records.end_adoption(claimed)
+    if markers.read(origin).replicas and records.is_over(origin):
+        markers.remove(origin)
+        output.values(f"all rows of node {origin} are committed", {"node": origin})
 
 
 def _unmark_node(table: Table, output: Output, wal_folder: str | None) -> None:

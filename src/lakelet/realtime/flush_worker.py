@@ -19,6 +19,7 @@ from lakelet.errors import InternalError, LakeletError, UnavailableError
 from lakelet.realtime.flush import Ahead, TableReplacedError, flush_memtable
 from lakelet.realtime.memtable import Memtable, MemtableState
 from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.wal.log_copy import LogCopy
 from lakelet.realtime.wal.log_writer import LogWriter
 from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
@@ -44,6 +45,7 @@ class FlushWorker:
         memtables: Memtables,
         log: LogWriter,
         flushes: int,
+        copy: LogCopy | None = None,
     ) -> None:
         self._home = home
         self._identity = identity
@@ -51,6 +53,7 @@ class FlushWorker:
         self._folder = folder
         self._memtables = memtables
         self._log = log
+        self._copy = copy
         self._stopped = False
         self._hurries = 0
         self.flushed = 0
@@ -147,6 +150,8 @@ class FlushWorker:
             self._folder.remove(memtable.sequence_number)
         except LakeletError as error:
             _LOG.warning("a log whose rows are committed stays until the next writer opens: %s", error)
+        if self._copy is not None:
+            self._copy.committed(memtable.sequence_number, list(memtable.write_keys.values()))
 
     def _failed(self, memtable: Memtable, error: Exception) -> None:
         known = error if isinstance(error, LakeletError) else InternalError(f"{type(error).__name__}: {error}")

@@ -23,9 +23,12 @@ class SeenKeys:
 class Memtables:
     """A short queue. `changed` guards it and the memtables in it, and is notified of every change."""
 
-    def __init__(self, active: Memtable) -> None:
+    def __init__(self, active: Memtable, base: int | None = None) -> None:
+        """With a `base`, the snapshot that was newest when the first was opened, another node may commit the rows of any of them
+        from a copy of their logs, before they are flushed here."""
         self.changed = threading.Condition()
         self._tables = [active]
+        self._base = active.flush_base = base
 
     @property
     def active(self) -> Memtable:
@@ -56,12 +59,16 @@ class Memtables:
     def seal(self, following: Memtable) -> None:
         """Make another one active; the one before takes no further rows."""
         self.active.state = MemtableState.IMMUTABLE
+        following.flush_base = self._base
         self._tables.append(following)
         self.changed.notify_all()
 
     def drop_oldest(self, committed_in: int | None) -> None:
         """Remove the one that was flushed."""
         flushed = self._tables.pop(0)
+        if self._base is not None and committed_in is not None and not flushed.is_hidden:
+            # Whoever commits them, they are committed in the order of their numbers.
+            self._base = max(self._base, committed_in)
         flushed.committed_in = committed_in
         flushed.state = MemtableState.FLUSHED
         self.changed.notify_all()

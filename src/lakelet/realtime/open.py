@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
@@ -15,6 +16,7 @@ from lakelet.realtime.row_writer import RowWriter
 from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import RowWriterSettings, wal_path
 from lakelet.realtime.supported import check_supported
+from lakelet.realtime.wal.log_copy import LogCopy
 from lakelet.realtime.wal.log_owner import check_owner, set_owner
 from lakelet.realtime.wal.recovery import RecoveredLog, recover_logs
 from lakelet.realtime.wal.wal_file import WalFile
@@ -22,8 +24,11 @@ from lakelet.realtime.wal.wal_folder import WalFolder, log_numbers
 from lakelet.storage.home import TableHome
 
 
-def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] | None) -> RowWriter:
-    """A writer of a table. Rows of logs that are left over are committed before it takes others."""
+def open_writer(
+    home: TableHome, wal_folder: object, options: Mapping[str, str] | None, copy: LogCopy | None = None
+) -> RowWriter:
+    """A writer of a table. Rows of logs that are left over are committed before it takes others. With a `copy` rows are
+    acknowledged once they are durable there, too."""
     schema = latest_schema(home)
     check_supported(schema)
     settings = RowWriterSettings.of(schema, options)
@@ -37,8 +42,10 @@ def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] 
     except BaseException:
         folder.close()
         raise
-    memtables = Memtables(Memtable(header.sequence_number, schema, home.clock.now_ms()))
-    return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered)
+    newest = None if copy is None else latest_snapshot(home)
+    active = Memtable(header.sequence_number, schema, home.clock.now_ms())
+    memtables = Memtables(active, None if copy is None else 0 if newest is None else newest.id)
+    return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered, copy)
 
 
 def open_async_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] | None) -> AsyncRowWriter:

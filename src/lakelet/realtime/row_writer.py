@@ -37,6 +37,7 @@ from lakelet.realtime.row_encoder import EncodedRows, RowEncoder, encoded_togeth
 from lakelet.realtime.settings import RowWriterSettings
 from lakelet.realtime.supported import check_supported
 from lakelet.realtime.wal.key_file import is_valid
+from lakelet.realtime.wal.log_copy import LogCopy
 from lakelet.realtime.wal.log_writer import LogWriter
 from lakelet.realtime.wal.recovery import RecoveredLog
 from lakelet.realtime.wal.wal_file import WalFile
@@ -65,6 +66,7 @@ class RowWriter:
         memtables: Memtables,
         log: WalFile,
         recovered: Sequence[RecoveredLog],
+        copy: LogCopy | None = None,
     ) -> None:
         self.recovered = tuple(recovered)
         self._home = home
@@ -79,8 +81,9 @@ class RowWriter:
         self._closed = False
         self._known = KnownVersions(home)
         self._lookup = PointLookup(home, user, memtables)
-        self._log = LogWriter(home, folder, settings, memtables, log, user)
-        self._worker = FlushWorker(home, identity, user, folder, memtables, self._log, settings.flushes)
+        self._copy = copy
+        self._log = LogWriter(home, folder, settings, memtables, log, user, copy)
+        self._worker = FlushWorker(home, identity, user, folder, memtables, self._log, settings.flushes, copy)
 
     # ------------------------------------------------------------------ writing
 
@@ -199,14 +202,18 @@ class RowWriter:
             if self._closed:
                 return
             self._closed = True
+        is_committed = False
         try:
             self._log.refuse()
             self._worker.wait_for(self._log.seal())
+            is_committed = True
         finally:
             self._worker.stop()
             self._log.close()
             self._folder.close()
             self._known.close()
+            if self._copy is not None:
+                self._copy.close(all_committed=is_committed)
 
     def __enter__(self) -> Self:
         return self

@@ -334,15 +334,14 @@ class Service:
             for opened in self.tables.all()
             if (writer := opened.writer) is not None and (error := writer.status().last_error) is not None
         }
-        silent = {
-            f"store.{opened.name}": why for opened in self.tables.all() if (why := opened.store_silence) is not None
-        }
-        failing.update(silent)
+        silent = {one.name: why for one in self.tables.all() if (why := one.store_silence) is not None}
+        failing.update({f"store.{name}": why for name, why in silent.items()})
         failing.update({f"rows.{name}": error for name, error in self.ingest.failing.items()})
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
         if self.shared is not None and (problem := await self.in_thread(self.shared.problem)) is not None:
             details["cluster"] = problem
+        failing.update({} if self.shared is None else self.shared.replicas.problems())
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
             details.update({f"backup.{name}": error for name, error in self.backups.worker.failing().items()})

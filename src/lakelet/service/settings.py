@@ -35,7 +35,10 @@ class ServiceSettings:
     grpc_port: int | None = _setting(50051, "The port of gRPC; 0 takes a free one.", least=0, most=_LARGEST_PORT)
     wal_folder: str | None = _setting(None, "The folder of write-ahead logs; lakelet/wal in the user's state folder.")
     wal_replicas: int = _setting(
-        0, "Other nodes whose logs must have a record before it is acknowledged; there are none.", least=0, most=0
+        0,
+        "Other nodes that must have a record on disk before it is acknowledged; 1 needs a cluster with a second live node.",
+        least=0,
+        most=1,
     )
     redis: str | None = _setting(
         None, "The redis:// address of the cluster that this node belongs to; alone without one."
@@ -152,6 +155,10 @@ def load_settings(
     settings = ServiceSettings(**found)  # type: ignore[arg-type]  # checked one by one
     if settings.backup is not None and _place(settings.backup) == _place(settings.warehouse):
         raise InvalidError(f"backup: expected another place than the warehouse, found {settings.backup!r} for both")
+    if settings.wal_replicas and settings.redis is None:
+        raise InvalidError(
+            "wal_replicas: expected the setting redis beside it, for a node alone has no second disk; found none"
+        )
     if settings.maintenance_engine == "spark" and settings.spark is None:
         raise InvalidError("maintenance_engine: expected the setting spark beside it, found none")
     return settings

@@ -54,3 +54,11 @@ def test_printed_settings_are_a_file_that_gives_them_again(tmp_path: Path) -> No
     file = tmp_path / "service.toml"
     file.write_text(text)
     assert load_settings({}, {}, str(file)) == settings
+
+
+def test_logs_are_copied_in_a_cluster_alone() -> None:
+    for wrong, words in (({"wal_replicas": 1}, "expected the setting redis"), ({"wal_replicas": 2}, "expected 0 to 1")):
+        with pytest.raises(InvalidError, match=f"wal_replicas: {words}"):
+            load_settings(wrong, {})
+    found = load_settings({}, {"LAKELET_WAL_REPLICAS": "1", "LAKELET_REDIS": "redis://127.0.0.1"})
+    assert found.wal_replicas == 1

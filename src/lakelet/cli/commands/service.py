@@ -20,6 +20,12 @@ MostBodyBytesOption = Annotated[
 DrainSecondsOption = Annotated[
     int | None, typer.Option("--drain-seconds", metavar="N", help="How long requests may take after SIGTERM.")
 ]
+WalReplicasOption = Annotated[
+    int | None,
+    typer.Option(
+        "--wal-replicas", metavar="N", help="1: a row is acknowledged once it is on the disk of a second node, too."
+    ),
+]
 RedisOption = Annotated[
     str | None,
     typer.Option("--redis", metavar="URL", help="Be a node of the cluster that this Redis holds together."),
@@ -77,6 +83,7 @@ def serve(
     wal_folder: Annotated[
         str | None, typer.Option("--wal-folder", metavar="FOLDER", help="Where write-ahead logs are kept.")
     ] = None,
+    wal_replicas: WalReplicasOption = None,
     redis: RedisOption = None,
     node_address: NodeAddressOption = None,
     peer_secret_file: PeerSecretFileOption = None,
@@ -114,6 +121,7 @@ def serve(
         "port": port,
         "grpc_port": grpc_port,
         "wal_folder": wal_folder,
+        "wal_replicas": wal_replicas,
         "redis": redis,
         "node_address": node_address,
         "peer_secret_file": peer_secret_file,

@@ -17,9 +17,10 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from lakelet.errors import InvalidError, LakeletError, UnavailableError
+from lakelet.errors import InvalidError, LakeletError, OutcomeUnknownError, UnavailableError
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
 from lakelet.realtime.memtable import Memtable
@@ -27,6 +28,7 @@ from lakelet.realtime.memtables import Memtables, SeenKeys
 from lakelet.realtime.row_encoder import EncodedRows
 from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import ALWAYS, INTERVAL, RowWriterSettings
+from lakelet.realtime.wal.log_copy import LogCopy, LogPart, LogsAdoptedError
 from lakelet.realtime.wal.wal_file import WalFile
 from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
@@ -36,6 +38,8 @@ _LOG = logging.getLogger(__name__)
 _GONE_SECONDS = 30.0
 _GATHERING_SHARE = 0.25
 _SYNCS_REMEMBERED = 8
+# The next group gets a new log.
+_ADOPTED_SECONDS = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -73,13 +77,18 @@ class LogWriter:
         memtables: Memtables,
         log: WalFile,
         user: str,
+        copy: LogCopy | None = None,
     ) -> None:
+        """With a `copy` rows are acknowledged once they are durable there, too."""
         self._home = home
         self._folder = folder
         self._settings = settings
         self._memtables = memtables
         self._log = log
         self._user = user
+        self._copy = copy
+        # Whether another node commits the logs up to the active one.
+        self._is_adopted = False
         self._waiting: list[_Work] = []
         self._busy = False
         # How many calls the last group was of.
@@ -313,11 +322,16 @@ class LogWriter:
         rows = [work.rows for work in group if work.rows is not None]
         if not rows:
             return
+        data = b"".join([one.logged for one in rows])
         try:
-            self._log.append(b"".join([one.logged for one in rows]))
+            began = self._home.clock.monotonic()
+            if self._copy is not None:
+                self._log_twice(self._copy, data)
+            else:
+                self._log.append(data)
+                if self._settings.sync == ALWAYS:
+                    self._log.sync()
             if self._settings.sync == ALWAYS:
-                began = self._home.clock.monotonic()
-                self._log.sync()
                 self._sync_seconds += (self._home.clock.monotonic() - began - self._sync_seconds) / _SYNCS_REMEMBERED
         except LakeletError as error:
             for work in group:
@@ -331,6 +345,54 @@ class LogWriter:
                     active.note(one.write_keys)
             for work in group:
                 work.finish()
+
+    def _log_twice(self, copy: LogCopy, data: bytes) -> None:
+        """Write a group into the log and into its copy on another node, at the same time. After an error it is in neither, except
+        that the outcome is unknown where the copy may have it."""
+        self._prepare(copy)
+        log, number = self._log, self._memtables.active.sequence_number
+        begin = log.size
+        log.append(data)
+        copy.send(LogPart(number, log.path, begin), data)
+        try:
+            if self._settings.sync == ALWAYS:
+                log.sync()
+            copy.wait(self._uncommitted)
+        except BaseException as error:
+            copy.abandon()
+            # Before anybody is told: the request may come again, and is another group then.
+            log.withdraw(begin)
+            self._is_adopted |= isinstance(error, LogsAdoptedError)
+            if isinstance(error, UnavailableError | LogsAdoptedError):
+                raise OutcomeUnknownError(
+                    f"{log.path}: the rows could not be written to a second node: {error}; they may be committed or not"
+                ) from error
+            raise
+
+    def _prepare(self, copy: LogCopy) -> None:
+        """See to it that there is a copy. Where another node commits the logs so far, rows that followed in the active one would
+        be taken for committed: they get a new one."""
+        try:
+            if not self._is_adopted:
+                copy.prepare(self._uncommitted)
+                return
+            self._roll(self._memtables.active.schema)
+            self._is_adopted = False
+            copy.prepare(self._uncommitted)
+        except LogsAdoptedError as error:
+            self._is_adopted = True
+            raise UnavailableError(f"{self._folder.path}: {error}", retry_after_seconds=_ADOPTED_SECONDS) from error
+
+    def _uncommitted(self) -> list[LogPart]:
+        """The logs whose rows are not known to be committed, with all that was appended."""
+        with self._memtables.changed:
+            numbers = [memtable.sequence_number for memtable in self._memtables.all]
+        found = []
+        for number in numbers[:-1]:
+            path = self._folder.log_path(number)
+            with suppress(FileNotFoundError):
+                found.append(LogPart(number, path, os.path.getsize(path)))
+        return [*found, LogPart(numbers[-1], self._log.path, self._log.size)]
 
     def _roll(self, schema: TableSchema) -> None:
         """Open another memtable with a log of its own, as soon as there is room for it."""

@@ -10,10 +10,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+import numpy as np
+
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
+from lakelet.commit.metadata.snapshots import try_snapshot
 from lakelet.errors import CorruptionError, NotFoundError
+from lakelet.format.wal.wal_group import WalKey
 from lakelet.format.wal.wal_log import WalContents, WalHeader
-from lakelet.format.wal.wal_record import python_records
+from lakelet.format.wal.wal_record import DELETE, KEY, PUT, python_records
 from lakelet.realtime.flush import flush_memtable
 from lakelet.realtime.memtable import Memtable, MemtableState
 from lakelet.realtime.schema_digest import schema_digest
@@ -56,10 +60,24 @@ def recover_logs(
             found.append(_set_aside(home, identity, folder, number, dry_run=dry_run, is_newest=number == numbers[-1]))
             continue
         if not dry_run:
-            folder.keys.keep(contents.keys, home.clock.now_ms())
+            folder.keys.keep(_committed_keys(home, contents, found[-1]), home.clock.now_ms())
         if not dry_run and number != numbers[-1]:
             folder.remove(number)
     return found
+
+
+def _committed_keys(home: TableHome, contents: WalContents, log: RecoveredLog) -> tuple[WalKey, ...]:
+    """The names of the writes of a log whose rows are committed. Of two copies of a log one may have a last group that was never
+    acknowledged: where the other one was committed before, a write of that name is yet to come. Rows with a primary key are there
+    once in any case."""
+    done = try_snapshot(home, log.snapshot_id) if log.outcome == "committed before" and log.snapshot_id else None
+    if done is None or (done.commit_user, done.commit_identifier) != (contents.header.commit_user, log.sequence_number):
+        return contents.keys
+    if read_schema(home, contents.header.schema_id).primary_keys or done.delta_record_count is None:
+        return contents.keys
+    kinds = contents.scanned[:, 0]
+    rows_before = np.cumsum((kinds == PUT) | (kinds == DELETE))[kinds == KEY].tolist()
+    return tuple(key for key, rows in zip(contents.keys, rows_before, strict=True) if rows < done.delta_record_count)
 
 
 def replayed(home: TableHome, contents: WalContents, path: str) -> Memtable:

@@ -63,6 +63,19 @@ class WalFile:
             self._synced = end
             self.syncs += 1
 
+    def withdraw(self, size: int) -> None:
+        """Take back, durably, what was appended behind `size` and not acknowledged. Where that fails the log takes no further
+        record, and a crash may leave it with those bytes."""
+        with self._guard:
+            self.size = min(self.size, size)
+            self._synced = min(self._synced, size)
+            try:
+                os.ftruncate(self._descriptor, self.size)
+                os.fsync(self._descriptor)
+            except OSError:
+                self.broken = True
+            self._has_tail = False
+
     def close(self) -> None:
         """Close the file; once is enough."""
         with self._guard:

@@ -43,8 +43,8 @@ class WalFolder:
         self.path = path
         self.identity = identity
         with SystemErrors(path):
-            _make_folder(path)
-        self._lock = self._locked()
+            make_folder(path)
+        self._lock = lock_folder(path)
         self.keys = KeyFile(path)
         for name in os.listdir(path):
             if name.startswith("wal-") and name.endswith(".tmp"):
@@ -88,7 +88,7 @@ class WalFolder:
             aside = f"{path}.damaged-{count}"
         with SystemErrors(path):
             os.rename(path, aside)
-            _sync_folder(self.path)
+            sync_folder(self.path)
         return aside
 
     def header(self, number: int) -> WalHeader:
@@ -119,7 +119,7 @@ class WalFolder:
                 file.append(data)
                 file.sync()
                 os.rename(temporary, path)
-                _sync_folder(self.path)
+                sync_folder(self.path)
             except BaseException:
                 os.close(descriptor)
                 with suppress(OSError):
@@ -160,25 +160,6 @@ class WalFolder:
             return False
         return True
 
-    def _locked(self) -> int:
-        path = os.path.join(self.path, _LOCK)
-        with SystemErrors(path):
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
-            os.close(lock)
-            raise ConflictError(
-                f"{self.path} is in use by another writer of this table (process {holder or 'unknown'}): close it, or give this "
-                "one a wal_folder of its own"
-            ) from error
-        # Who holds it is told to people alone; on a full disk nobody is.
-        with suppress(OSError):
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
-        return lock
-
     def _check(self, header: WalHeader, number: int, path: str) -> None:
         if header.table_identity != self.identity:
             raise InvalidError(
@@ -190,17 +171,39 @@ class WalFolder:
             )
 
 
-def _make_folder(path: str) -> None:
+def lock_folder(folder: str) -> int:
+    """Lock a folder of logs for this process until the descriptor is closed; ConflictError while somebody else writes it."""
+    path = os.path.join(folder, _LOCK)
+    with SystemErrors(path):
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise ConflictError(
+            f"{folder} is in use by another writer of this table (process {holder or 'unknown'}): close it, or give this "
+            "one a wal_folder of its own"
+        ) from error
+    # Who holds it is told to people alone; on a full disk nobody is.
+    with suppress(OSError):
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
+
+
+def make_folder(path: str) -> None:
     """Make a folder and those above it, each durable: a log is lost with its folder."""
     parent = os.path.dirname(path)
     if parent != path and not os.path.isdir(parent):
-        _make_folder(parent)
+        make_folder(parent)
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
-    _sync_folder(parent)
+    sync_folder(parent)
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -18,7 +18,7 @@ from lakelet.cluster.cluster_node import ClusterNode, Role
 from lakelet.cluster.left_keys import LeftKeys
 from lakelet.cluster.membership import Membership
 from lakelet.cluster.node_identity import NodeFolder, NodeIdentity
-from lakelet.cluster.node_markers import MarkedNode, NodeMarkers
+from lakelet.cluster.node_markers import NodeMarkers
 from lakelet.cluster.redis.connection import connect_redis
 from lakelet.cluster.redis.index_feed import IndexFeed
 from lakelet.cluster.redis.leases import RedisLeases
@@ -37,6 +37,8 @@ from lakelet.service.peers.peer_access import PeerAccess, read_secret
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
 from lakelet.service.peers.shared_limits import SharedLimits
 from lakelet.service.peers.shared_tables import SharedTables
+from lakelet.service.replicas.replica_calls import ReplicaCalls
+from lakelet.service.replicas.replicas import Replicas
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
@@ -74,6 +76,8 @@ class ClusterMember:
         self._limits = limits
         self._shared_limits: SharedLimits | None = None
         self._absent: AbsentNodes | None = None
+        # Logs with rows that an earlier process has left.
+        self._leftovers: frozenset[str] = frozenset()
 
     def join(self, grpc_port: int) -> None:
         """Make the service a node, which others reach at this port."""
@@ -103,7 +107,8 @@ class ClusterMember:
         if self._service.backups is not None:
             self._service.backups.turns = BlockingTurns(turns, asyncio.get_running_loop())
         self._absent = AbsentNodes(self._markers, self._members, self._service.clock)
-        self._service.join(SharedTables(self._service, self._members, self._peers, self._absent))
+        calls = ReplicaCalls(self.access, credentials)
+        self._service.join(SharedTables(self._service, self._members, self._peers, self._absent, calls))
 
     def membership(self, node: ClusterNode, identity: NodeIdentity) -> Membership:
         """How this node is known to the others."""
@@ -123,9 +128,7 @@ class ClusterMember:
             return
         await self._members.start()
         # From here on the others know that this node may have rows, however it ends. Not before: the id may be another's.
-        node = self._members.node
-        marked = MarkedNode(node.id, node.address, self._service.clock.now_ms())
-        await self._service.in_thread(self._markers.put, marked)
+        await self._service.in_thread(self._mark)
         self._is_marked = True
         await self._service.in_thread(self._absent.look)
         for _ in range(_SETTLE_LOOKS):
@@ -133,6 +136,8 @@ class ClusterMember:
                 break
             await asyncio.sleep(_LOOK_SECONDS)
             await self._members.refresh()
+        if self._service.shared is not None:
+            await self._service.in_thread(self._service.shared.replicas.adoption.resume)
         is_known, _ = await asyncio.gather(self._peers.announce(), self._peers.exchange_clocks())
         if not is_known:
             # Those that did not answer look at the registry by themselves.
@@ -142,6 +147,7 @@ class ClusterMember:
         """Keep the keys of tables and the limits of callers, and run compaction tasks, from now on."""
         if self._members is None:
             return
+        await self._service.in_thread(self._mark_whole)
         keys, lake = ClusterKeys(), self._service.lake
         if self._worker is not None and self._members.node.role != "gateway":
             self._worker.start()
@@ -158,12 +164,45 @@ class ClusterMember:
             await self._members.set_status("draining")
             if self._worker is not None:
                 await self._worker.stop()
+            replicas = None if self._service.shared is None else self._service.shared.replicas
+            if replicas is not None:
+                replicas.refuse("the node leaves")
             await self._service.commit_all()
+            if replicas is not None:
+                await self._others_moved(replicas)
             if self._is_marked:
                 await self._service.in_thread(self._unmark, self._members.node.id)
             if self._feed is not None:
                 await self._feed.stop()
             await self._members.stop()
+
+    def _mark(self) -> None:
+        """Let the others know that this node may have rows; logs of an earlier process may have some that nobody else has."""
+        assert self._service.shared is not None
+        replicas = self._service.shared.replicas
+        if self._settings.wal_replicas:
+            self._leftovers = frozenset(leftover_logs(self._settings.wal_folder))
+            replicas.is_whole = not self._leftovers
+        replicas.mark()
+
+    def _mark_whole(self) -> None:
+        """Say that all rows are on a second node, once those of an earlier process are committed."""
+        assert self._service.shared is not None
+        replicas = self._service.shared.replicas
+        if self._settings.wal_replicas and not replicas.is_whole:
+            replicas.is_whole = not self._leftovers.intersection(leftover_logs(self._settings.wal_folder))
+            if replicas.is_whole:
+                replicas.mark()
+
+    async def _others_moved(self, replicas: Replicas) -> None:
+        """Wait a while until other nodes need nothing any longer that this one holds for them."""
+        assert self._members is not None
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.drain_seconds
+        while replicas.held.logs and len(self._members.nodes()) > 1 and loop.time() < deadline:
+            await asyncio.sleep(_LOOK_SECONDS)
+        if replicas.held.logs:
+            _LOG.warning("node %s leaves with copies of logs that count, in its folder", self._members.node.id)
 
     def _unmark(self, id: str) -> None:
         """Let the others know that all rows of this node are committed, if they are."""

@@ -13,6 +13,7 @@ from lakelet.format.wal.wal_group import WalKey
 from lakelet.service.peers.absent_nodes import AbsentNodes
 
 if TYPE_CHECKING:
+    from lakelet.service.replicas.adoption import Adoption
     from lakelet.service.service import Service
 
 # The nodes, the ring and how often a node was announced: as long as they are the same, no node has left.
@@ -22,10 +23,11 @@ _View = tuple[int, int, frozenset[str], frozenset[str]]
 class KnownKeys:
     """Looks keys up in threads of the service; used on its event loop."""
 
-    def __init__(self, service: Service, members: Membership, absent: AbsentNodes | None) -> None:
+    def __init__(self, service: Service, members: Membership, absent: AbsentNodes | None, adoption: Adoption) -> None:
         self._service = service
         self._members = members
         self._absent = absent
+        self._adoption = adoption
         self._left = LeftKeys(service.lake.table_home("any.any").store, service.clock)
         self._announced = 0
         # By table: the view under which keys that were left behind are known here.
@@ -48,6 +50,11 @@ class KnownKeys:
         view = self._view()
         for table in tables:
             opened = self._service.tables.try_open(table)
+            if opened is not None:
+                try:
+                    self._adoption.check_not_adopting(opened)
+                except LakeletError as error:
+                    found = (*found, str(error))
             if self._taken.get(table) == (opened, view):
                 continue
             try:
@@ -71,6 +78,7 @@ class KnownKeys:
             opened = self._service.tables.open(table)
         except NotFoundError:
             return {}
+        self._adoption.check_not_adopting(opened)
         if opened.writer is None and not os.path.isdir(opened.wal_path):
             return {}
         return opened.open_writer().find_keys(names)

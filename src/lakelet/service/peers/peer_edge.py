@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from lakelet.error_codes import codes_of
 from lakelet.errors import InternalError, LakeletError, OverloadedError, UnavailableError
+from lakelet.format.wal.wal_group import WalKey
 from lakelet.protos.message_types import message_class
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.peers.forward_lane import NOT_TAKEN
@@ -109,6 +111,36 @@ class PeerEdge:
         """Commit what is buffered of a table, and serve it no more."""
         await self._shared(call).leave_table(message.table, is_deleted=message.is_deleted)
         return message_class("lakelet.peer.v1.TableResponse")()
+
+    async def open_copy(self, message: Any, call: Call) -> Any:
+        """Begin a copy of another node's logs."""
+        copy, held = message.copy, self._shared(call).replicas.held
+        await self._replicas(call, held.open, copy.origin, copy.token, message.table_identity, message.table)
+        return message_class("lakelet.peer.v1.CopyResponse")()
+
+    async def append_copy(self, message: Any, call: Call) -> Any:
+        """Write bytes of another node's log."""
+        copy, held = message.copy, self._shared(call).replicas.held
+        append = partial(held.append, durable=message.is_durable)
+        await self._replicas(call, append, copy.origin, copy.token, message.log, message.offset, message.data)
+        return message_class("lakelet.peer.v1.CopyResponse")()
+
+    async def drop_logs(self, message: Any, call: Call) -> Any:
+        """Delete logs of another node whose rows are committed."""
+        copy, held = message.copy, self._shared(call).replicas.held
+        keys = [WalKey(one.name, one.time_ms, one.note) for one in message.keys]
+        await self._replicas(call, held.drop_logs, copy.origin, copy.token, message.through, keys)
+        return message_class("lakelet.peer.v1.CopyResponse")()
+
+    async def drop_copy(self, message: Any, call: Call) -> Any:
+        """Delete a copy of another node's logs."""
+        await self._replicas(call, self._shared(call).replicas.held.drop, message.origin, message.token)
+        return message_class("lakelet.peer.v1.CopyResponse")()
+
+    async def _replicas(self, call: Call, work: Callable[..., None], *arguments: object) -> None:
+        """Work of disks, in threads of its own: writes of other nodes wait for it."""
+        threads = self._shared(call).replicas.threads
+        await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
 
 
 def _result(outcome: WriteResult | BaseException) -> Any:

@@ -66,7 +66,7 @@ class Peers:
         # By which writes of this node are ordered; other nodes tell theirs.
         self._order = order
         self._lanes: dict[tuple[str, str], ForwardLane] = {}
-        self._access = access
+        self.access = access
         self._seconds = seconds
         self._channels: dict[str, grpc.aio.Channel] = {}
 
@@ -247,7 +247,7 @@ class Peers:
 
     def _metadata(self, node: ClusterNode) -> tuple[tuple[str, str], ...]:
         """Who calls, and whom: another node may have the address by now, and would answer twice."""
-        text, called = self._access.authorization, (NODE, node.id)
+        text, called = self.access.authorization, (NODE, node.id)
         return (called,) if text is None else (called, ("authorization", text))
 
 

@@ -25,6 +25,8 @@ from lakelet.service.peers.key_claims import KeyClaims
 from lakelet.service.peers.known_keys import KnownKeys
 from lakelet.service.peers.peer_buffers import PeerBuffers
 from lakelet.service.peers.peers import MOST_ROUNDS, Peers
+from lakelet.service.replicas.replica_calls import ReplicaCalls
+from lakelet.service.replicas.replicas import Replicas
 from lakelet.service.values import ABSENT, BatchRequest, Node, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
@@ -41,7 +43,14 @@ _FOLLOW_SECONDS = 5
 class SharedTables:
     """The side of a service that other nodes see; used on its event loop, but for `buffers` and `leave`."""
 
-    def __init__(self, service: Service, members: Membership, peers: Peers, absent: AbsentNodes | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        members: Membership,
+        peers: Peers,
+        absent: AbsentNodes | None = None,
+        calls: ReplicaCalls | None = None,
+    ) -> None:
         self._service = service
         self.members = members
         self.peers = peers
@@ -49,8 +58,12 @@ class SharedTables:
         self.absent = absent
         self._loop: asyncio.AbstractEventLoop | None = None
         self._following: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
         self.fragments = FragmentServer(service)
-        self._keys = KnownKeys(service, members, absent)
+        # Copies of logs: of this node's at others, of others' here.
+        self.replicas = Replicas(service, members, calls or ReplicaCalls(peers.access), absent)
+        service.tables.copies = self.replicas.copies
+        self._keys = KnownKeys(service, members, absent, self.replicas.adoption)
         self._claims = KeyClaims(members, peers, self._keys, service.clock)
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -58,15 +71,18 @@ class SharedTables:
         """Look for the tables of other nodes from now on."""
         self._loop = asyncio.get_running_loop()
         self._following = self._loop.create_task(self._follow())
+        self._looking = self._loop.create_task(self._look_at_copies())
 
     def stop(self) -> None:
         """Look for them no more."""
-        if self._following is not None:
-            self._following.cancel()
+        for task in (self._following, self._looking):
+            if task is not None:
+                task.cancel()
 
     def close(self) -> None:
         """Run nothing more for other nodes."""
         self.fragments.close()
+        self.replicas.close()
 
     def nodes(self) -> list[Node]:
         """The nodes of the cluster, this one and absent ones included; for a thread."""
@@ -231,6 +247,12 @@ class SharedTables:
             if self.absent is not None:
                 await self._try(self._in_thread(self.absent.look), "markers of nodes cannot be looked for")
             await self._try(self._in_thread(self._service.tables.follow), "tables of other nodes cannot be looked for")
+
+    async def _look_at_copies(self) -> None:
+        """For itself: it may wait for commits, and clocks may not."""
+        while True:
+            await asyncio.sleep(_FOLLOW_SECONDS)
+            await self._try(self._in_thread(self.replicas.look), "copies of logs cannot be looked at")
 
     async def _try(self, work: Awaitable[object], problem: str) -> None:
         try:

@@ -50,6 +50,7 @@ async def metrics_text(service: Service, requests: RequestMetrics, limits: RateL
         absent = sum(node.status == ABSENT for node in nodes)
         page.value("lakelet_cluster_nodes", "gauge", "Live nodes as this one sees them.", len(nodes) - absent)
         page.value("lakelet_cluster_absent_nodes", "gauge", "Nodes that died and may have rows.", absent)
+        _replicas(page, service)
         page.value("lakelet_cluster_epoch", "gauge", "The number of the ring.", service.shared.members.epoch)
     tables = service.tables.all()
     page.value("lakelet_tables", "gauge", "Tables that are served.", len(tables))
@@ -62,6 +63,28 @@ async def metrics_text(service: Service, requests: RequestMetrics, limits: RateL
     page.value("lakelet_ready", "gauge", "Whether requests should be sent here.", int(health.is_ready))
     _cache(page, service)
     return page.text
+
+
+def _replicas(page: _Page, service: Service) -> None:
+    """Copies of logs that this node sends, and those that it holds for others."""
+    assert service.shared is not None
+    replicas = service.shared.replicas
+    links = replicas.links()
+    page.value("lakelet_wal_replicas", "gauge", "The setting wal_replicas.", service.settings.wal_replicas)
+    linked = sum(link.holder is not None for link in links)
+    page.value("lakelet_wal_copies", "gauge", "Tables whose logs are copied to another node.", linked)
+    failing = sum(link.problem is not None for link in links)
+    page.value(
+        "lakelet_wal_copies_missing", "gauge", "Tables that take no rows, for nobody copies their logs.", failing
+    )
+    begun, sent = replicas.begun, replicas.bytes_sent
+    page.value("lakelet_wal_copies_begun_total", "counter", "Copies of logs that were begun.", begun)
+    page.value("lakelet_wal_copy_bytes_total", "counter", "Bytes of logs that were sent to other nodes.", sent)
+    held = replicas.held
+    page.value("lakelet_held_logs", "gauge", "Logs of other nodes that are being written here.", held.logs)
+    page.value("lakelet_held_bytes_total", "counter", "Bytes of their logs that were written here.", held.bytes_written)
+    adopted = replicas.adoption.adopted_rows
+    page.value("lakelet_adopted_rows_total", "counter", "Rows of lost nodes that were committed from copies.", adopted)
 
 
 async def _changelog_lags(page: _Page, service: Service) -> None:

@@ -61,6 +61,7 @@ from lakelet.service.values import (
 )
 
 if TYPE_CHECKING:
+    from lakelet.realtime.wal.log_copy import LogCopy
     from lakelet.table import Table
 
 DATABASE = "default"
@@ -74,6 +75,8 @@ class TableRegistry:
     def __init__(self, lake: Lake, wal_folder: str | PathLike[str] | None, clock: Clock) -> None:
         self._lake = lake
         self._wal_folder = wal_folder
+        # What copies the logs of tables to another node.
+        self.copies: Callable[[OpenTable], LogCopy] | None = None
         self._clock = clock
         self._tables: dict[str, OpenTable] = {}
         self._left_out: dict[str, str] = {}
@@ -254,7 +257,7 @@ class TableRegistry:
         if status is None:
             return
         name = options.get(SERVICE_NAME.name) or full_name.split(".", 1)[1]
-        opened = OpenTable(name, table, self._wal_folder, self._clock)
+        opened = OpenTable(name, table, self._wal_folder, self.copies, self._clock)
         if status == DELETING:
             if is_sole:
                 self._delete(opened)
@@ -297,7 +300,7 @@ class TableRegistry:
                 table = self._attached(name, config)
             else:
                 table = self._created(name, config)
-            opened = OpenTable(name, table, self._wal_folder, self._clock)
+            opened = OpenTable(name, table, self._wal_folder, self.copies, self._clock)
             if opened.has_log:
                 opened.open_writer()
             with self._lock:

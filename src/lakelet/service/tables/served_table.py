@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,7 @@ from lakelet.service.values import ACTIVE, DELETING, TableConfig
 
 if TYPE_CHECKING:
     from lakelet.realtime.row_writer import RowWriter
+    from lakelet.realtime.wal.log_copy import LogCopy
     from lakelet.table import Table
 
 _LOG = logging.getLogger(__name__)
@@ -42,8 +45,14 @@ class OpenTable:
     """A served table; for any number of threads."""
 
     def __init__(
-        self, name: str, table: Table, wal_folder: str | PathLike[str] | None, clock: Clock | None = None
+        self,
+        name: str,
+        table: Table,
+        wal_folder: str | PathLike[str] | None,
+        copies: Callable[[OpenTable], LogCopy] | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        """With `copies` its logs are copied to another node."""
         self._monotonic = (clock or SystemClock()).monotonic
         self._looked = self._monotonic()
         self._identity: str | None = None
@@ -51,6 +60,7 @@ class OpenTable:
         self.name = name
         self.table = table
         self._wal_folder = wal_folder
+        self._copies = copies
         self._lock = threading.Lock()
         self._closing = threading.Lock()
         self._writer: RowWriter | None = None
@@ -139,8 +149,10 @@ class OpenTable:
             if self._closed:
                 raise InvalidError(f"table {self.name!r} is not served any more")
             if self._writer is None:
-                opened: RowWriter = self.table.writer(wal_folder=self._wal_folder, options=_WRITER_OPTIONS)
-                self._writer = opened
+                from lakelet.realtime.open import open_writer  # noqa: PLC0415 - loaded by the first row.
+
+                copy = None if self._copies is None else self._copies(self)
+                self._writer = open_writer(self.table.home, self._wal_folder, _WRITER_OPTIONS, copy)
             return self._writer
 
     @property
@@ -152,6 +164,11 @@ class OpenTable:
     def wal_path(self) -> str:
         """The folder of its logs."""
         return wal_path(self._wal_folder, self.identity)
+
+    @property
+    def log_folder(self) -> str:
+        """The name of that folder, the same on all nodes."""
+        return os.path.basename(self.wal_path)
 
     @property
     def buffered_records(self) -> int:

@@ -25,6 +25,7 @@ from lakelet.service.access.caller import ANYBODY
 from lakelet.service.ingest.record import record_of
 from lakelet.service.peers import absent_nodes, cluster_member, shared_tables
 from lakelet.service.query.query_engine import QueryRequest
+from lakelet.service.replicas import adoption
 from lakelet.service.values import BatchRequest, CreateTableRequest, RowRequest, TableConfig, WriteRequest
 from tests.property.service.churn.churn_ledger import Appended, Upserted, Versions, WrongAnswerError
 from tests.property.service.churn.churning_nodes import ChurningNode
@@ -47,16 +48,26 @@ _CONFIG: dict[str, Any] = {"flush_interval_seconds": 1, "buffer_size": 40}
 class ChurningCluster:
     """The model."""
 
-    def __init__(self, folder: Path, seed: int, *, nodes: int = 3, ahead_ms: int = 0) -> None:
+    def __init__(self, folder: Path, seed: int, *, nodes: int = 3, ahead_ms: int = 0, replicas: int = 0) -> None:
+        """With `replicas` nodes that die lose their disks, one at a time."""
         self.chance = random.Random(seed)
+        self.replicas = replicas
         self.registry = Registry()
         self.nodes = [
-            ChurningNode(f"n{number}", folder, self.registry, ahead_ms=ahead_ms * (number - 1), strict=not number)
+            ChurningNode(
+                f"n{number}",
+                folder,
+                self.registry,
+                ahead_ms=ahead_ms * (number - 1),
+                strict=not number,
+                replicas=replicas,
+            )
             for number in range(nodes)
         ]
         self.events, self.users = Appended(), Upserted()
         self.number = 0
         self.answers = self.warned = self.refused = self.writes = self.failed = 0
+        self.losses = 0
         self.is_over = False
         self.history: list[str] = []
         self._busy: set[str] = set()
@@ -92,9 +103,12 @@ class ChurningCluster:
             if not node.is_up:
                 await node.start()
         await asyncio.sleep(ALIVE_SECONDS)
-        for node in self.nodes:
-            await self._check_once(node, must_be_whole=True)
-        for node in self.nodes:
+        if self.replicas:
+            await self._lose_after_writes()
+        for node in self.up():
+            for _ in range(3 if self.replicas else 1):
+                await self._check_once(node, must_be_whole=True)
+        for node in self.up():
             await node.leave()
 
     # ------------------------------------------------------------------ writers
@@ -210,7 +224,8 @@ class ChurningCluster:
 
     async def _churn(self) -> None:
         # Nodes come back sooner than others go: answers while all are there are those that show most.
-        steps = (self._kill, self._leave, *[self._come] * 5, self._flush, self._compact)
+        ends = (self._lose, self._lose, self._leave) if self.replicas else (self._kill, self._leave)
+        steps = (*ends, *[self._come] * 5, self._flush, self._compact)
         more = (self._empty_registry, self._lose_registry, self._commit, self._commit)
         while not self.is_over:
             await asyncio.sleep(self.chance.random() * 0.3)
@@ -226,6 +241,30 @@ class ChurningCluster:
         if node.is_up and len(self.up()) > 1:
             self.history.append(f"kill {node.name}")
             await node.kill()
+
+    async def _lose(self) -> None:
+        """Lose a node with its disk. Before another one is lost, what it had is committed, and the others have moved on."""
+        node = self.chance.choice(self.nodes)
+        if node.is_up and len(self.up()) == len(self.nodes):
+            await self._lose_one(node)
+
+    async def _lose_one(self, node: ChurningNode) -> None:
+        self.history.append(f"lose {node.name}")
+        id = await node.lose()
+        self.losses += 1
+        while not all(one.has_moved_on(id) for one in self.up()):
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _lose_after_writes(self) -> None:
+        """Lose a node that has just acknowledged rows."""
+        node = self.chance.choice(self.nodes)
+        for _ in range(5):
+            ids = [f"e{self.number}", f"e{self.number + 1}"]
+            self.number += 2
+            self.events.sent.update(ids)
+            if await self._sent(node, EVENTS, [(id, self.number) for id in ids]):
+                self.events.acknowledged.update(ids)
+        await self._lose_one(node)
 
     async def _leave(self) -> None:
         node = self.chance.choice(self.nodes)
@@ -279,17 +318,20 @@ def short_times() -> Iterator[None]:
             (cluster_member, "_LOOK_SECONDS", LOOK_SECONDS),
             (shared_tables, "_FOLLOW_SECONDS", 0.2),
             (absent_nodes, "_LOOK_SECONDS", 0.05),
+            (adoption, "_SILENT_SECONDS", 0.2),
             (flush_worker, "_LONGEST_PAUSE_SECONDS", 0.2),
         ):
             stack.enter_context(patch.object(module, name, seconds))
         yield
 
 
-def churn(folder: Path, seed: int, seconds: float, *, nodes: int = 3, ahead_ms: int = 0) -> ChurningCluster:
+def churn(
+    folder: Path, seed: int, seconds: float, *, nodes: int = 3, ahead_ms: int = 0, replicas: int = 0
+) -> ChurningCluster:
     """Run the model once; WrongAnswerError for an answer that is none."""
 
     async def run() -> ChurningCluster:
-        model = ChurningCluster(folder, seed, nodes=nodes, ahead_ms=ahead_ms)
+        model = ChurningCluster(folder, seed, nodes=nodes, ahead_ms=ahead_ms, replicas=replicas)
         await model.start()
         await model.run(seconds)
         return model

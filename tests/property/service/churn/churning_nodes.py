@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -52,7 +53,9 @@ class _Member(ClusterMember):
 class ChurningNode:
     """A node over all its lives."""
 
-    def __init__(self, name: str, folder: Path, registry: Registry, *, ahead_ms: int = 0, strict: bool = False) -> None:
+    def __init__(
+        self, name: str, folder: Path, registry: Registry, *, ahead_ms: int = 0, strict: bool = False, replicas: int = 0
+    ) -> None:
         self.name = name
         self.settings = ServiceSettings(
             warehouse=str(folder / "lake"),
@@ -64,6 +67,8 @@ class ChurningNode:
             maintenance_seconds=86_400,
             query_running=4,
             query_strict=strict,
+            wal_replicas=replicas,
+            drain_seconds=2,
         )
         self._registry = registry
         self.clock = SkewedClock(ahead_ms)
@@ -102,6 +107,17 @@ class ChurningNode:
             raise ConnectionError(f"node {self.name} died")
         return answer.result()
 
+    def has_moved_on(self, lost: str) -> bool:
+        """Whether all rows of a lost node are committed, and it holds the only copy of no row of this one."""
+        shared = None if self.service is None else self.service.shared
+        if shared is None or shared.absent is None:
+            return True
+        usable, links = shared.replicas.nodes.usable(), shared.replicas._links
+        return lost not in shared.absent.marked and all(
+            link.holder is None or link.holder in usable or not opened.buffered_records
+            for opened, link in list(links.values())
+        )
+
     async def leave(self) -> None:
         """End as a node does that is sent SIGTERM."""
         self.is_up = False
@@ -113,6 +129,15 @@ class ChurningNode:
         await self.service.stop()
         await self._member.close()
         self.service = None
+
+    async def lose(self) -> str:
+        """End as a machine whose disk is lost: a node that starts in its place has another id. The id of this one."""
+        assert self.service is not None
+        assert self.service.shared is not None
+        id = self.service.shared.members.node.id
+        await self.kill()
+        shutil.rmtree(str(self.settings.wal_folder))
+        return id
 
     async def kill(self) -> None:
         """End as a process that is killed: nothing more is committed, deleted or told."""

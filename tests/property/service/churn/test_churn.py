@@ -19,3 +19,10 @@ def test_answers_have_every_acknowledged_row_once(tmp_path: Path, seed: int, ahe
     model = churn(tmp_path, FIRST_SEED + seed, _SECONDS, ahead_ms=ahead_ms)
     assert model.writes
     assert model.answers
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 5))])
+def test_no_acknowledged_row_is_lost_with_the_disk_of_a_node(tmp_path: Path, seed: int) -> None:
+    model = churn(tmp_path, FIRST_SEED + seed, _SECONDS, replicas=1)
+    assert model.writes
+    assert model.losses

@@ -109,7 +109,8 @@ class Node:
 
     async def die(self) -> None:
         """Answer nobody any more, and be found dead."""
-        await self.service.in_thread(NodeMarkers(self._store).put, MarkedNode(self.name))
+        marked = MarkedNode(self.name, replicas=self.service.settings.wal_replicas)
+        await self.service.in_thread(NodeMarkers(self._store).put, marked)
         for one in self.town.absent:
             await self.service.in_thread(one.look)
         await self.unplug()
@@ -198,5 +199,6 @@ async def cluster(
             stack.push_async_callback(peers.close)
             stack.push_async_callback(node.unplug)
             stack.push_async_callback(service.stop)
+            stack.callback(shared.close)
             nodes.append(node)
         yield town, nodes
