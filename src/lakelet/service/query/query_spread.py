@@ -92,9 +92,8 @@ class QuerySpread:
 
     def can_take(self, work: Work) -> bool:
         """Whether what memory has of the tables is little enough to be sent along."""
-        rows = work.overlay.rows
-        stays = rows is None or self._nodes.own in self._workers
-        return work.sent_bytes + (0 if stays or rows is None else rows.nbytes) <= MOST_SENT_BYTES
+        stays = self._nodes.own in self._workers
+        return work.sent_bytes + (0 if stays else work.memory_bytes) <= MOST_SENT_BYTES
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
@@ -106,7 +105,7 @@ class QuerySpread:
         worker."""
         found = assigned_splits([(one.name, one.bytes) for one in work.splits], self._workers)
         memory = self._nodes.own if self._nodes.own in self._workers else next(iter(found), None)
-        if work.overlay.rows is not None and work.overlay.rows.num_rows and memory is not None:
+        if work.has_memory_rows and memory is not None:
             found.setdefault(memory, [])
         return [(node, names, node == memory) for node, names in found.items()]
 

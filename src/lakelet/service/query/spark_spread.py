@@ -121,8 +121,7 @@ class SparkSpread:
     def _memory(self, work: Work, folder: SpillFolder) -> GatheredPart:
         """What memory has of the table, read on this node."""
         part = GatheredPart(work.schema, folder)
-        rows = work.overlay.rows
-        if rows is not None and rows.num_rows:
+        if work.has_memory_rows:
             stream = self._run_here(work.fragment([], has_memory=True), max(self._seconds_left(), 0.001))
             with self._lock:
                 self._here = stream
@@ -142,7 +141,7 @@ class SparkSpread:
         if not pieces:
             return []
         spark = self._spark.session()
-        bare = replace(work, splits=(), overlay=replace(work.overlay, rows=None))
+        bare = work.bare()
         seconds = max(self._seconds_left(), 0.001)
         task = SparkFragment(bare, self._location, replace(self._limits, threads=1), seconds, self._most_gathered)
         with self._lock:
@@ -187,30 +186,25 @@ class SizedSpread:
 
     def __init__(self, small: QuerySpread | None, large: SparkSpread) -> None:
         self._spreads: list[QuerySpread | SparkSpread] = [large] if small is None else [large, small]
-        self._chosen: QuerySpread | SparkSpread = large
 
     def is_worthwhile(self, sizes: Sequence[int]) -> bool:
         """Whether a table with splits of these bytes is read by others."""
-        for one in self._spreads:
-            if one.is_worthwhile(sizes):
-                self._chosen = one
-                return True
-        return False
+        return any(one.is_worthwhile(sizes) for one in self._spreads)
 
     def can_take(self, work: Work) -> bool:
         """Whether what memory has of the tables is little enough to be sent along."""
-        return self._chosen.can_take(work)
+        return self._of(work).can_take(work)
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
-        return self._chosen.told(work)
+        return self._of(work).told(work)
 
     def decline(self) -> None:
         """Told that the query cannot be split."""
 
     def run(self, work: Work) -> GatheredRows:
         """Have it done."""
-        return self._chosen.run(work)
+        return self._of(work).run(work)
 
     def beside(self, engine: Interruptible) -> SizedSpread:
         """This, with what else is to be interrupted."""
@@ -222,3 +216,8 @@ class SizedSpread:
         """End the work; any thread may call this."""
         for one in self._spreads:
             one.interrupt()
+
+    def _of(self, work: Work) -> QuerySpread | SparkSpread:
+        """Who does some work."""
+        sizes = [split.bytes for split in work.splits]
+        return next((one for one in self._spreads if one.is_worthwhile(sizes)), self._spreads[-1])

@@ -35,6 +35,11 @@ def received(names: Sequence[str], types: Sequence[Any]) -> str:
     return ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in zip(names, types, strict=True))
 
 
+def is_plain(kind: Any) -> bool:
+    """Whether values of a type are the same as text and back."""
+    return str(kind.id) in _AS_TEXT or (str(kind.id) not in ("list", "struct") and _travels(kind))
+
+
 def _travels(kind: Any) -> bool:
     match str(kind.id):
         case "list":

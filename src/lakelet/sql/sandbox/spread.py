@@ -15,6 +15,8 @@ from lakelet.errors import NotFoundError
 from lakelet.sql.sandbox.sandbox_table import Overlay, SandboxTable, TableShare
 
 _NOTHING = Overlay(None, None)
+# Stands in no name of a table.
+_BEHIND_TABLE = "\0"
 
 
 class SpreadFailedError(Exception):
@@ -43,40 +45,84 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSplit:
-    """A split of the table whose rows are shared out: its name, and the bytes of its files."""
+    """A split of a table whose rows are shared out: its name, and the bytes of its files."""
 
     name: str
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
+class SharedTable:
+    """A table whose rows are shared out: the conditions that prune it, what memory has of it, and its splits."""
+
+    table: SandboxTable
+    texts: tuple[str, ...]
+    overlay: Overlay
+    splits: tuple[PlannedSplit, ...]
+
+    def share(self, names: Sequence[str], *, has_memory: bool) -> SandboxTable:
+        """The rows of some splits, and those in memory or none of them."""
+        overlay = self.overlay if has_memory else replace(self.overlay, rows=None)
+        own = frozenset(name[len(self._prefix) :] for name in names if name.startswith(self._prefix))
+        return replace(self.table, buffered=None, share=TableShare(self.texts, own, overlay))
+
+    def named_splits(self) -> tuple[PlannedSplit, ...]:
+        """The splits under names that no split of another table has."""
+        return tuple(PlannedSplit(self._prefix + one.name, one.bytes) for one in self.splits)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.table.name}{_BEHIND_TABLE}"
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
-    """A query for several nodes: each runs `sql` over some of the `splits` of the table `split`, and all rows of `others`. What
-    memory has of the table goes to one of them."""
+    """A query for several nodes: each runs `sql` over some of the splits of the tables `shared`, and all rows of `others`. What
+    memory has of the shared ones goes to one of them. Without `shared` it is for one node."""
 
     sql: str
     zone: str | None
     schema: pa.Schema
-    split: SandboxTable
-    texts: tuple[str, ...]
-    overlay: Overlay
+    shared: tuple[SharedTable, ...]
     others: tuple[SandboxTable, ...]
-    splits: tuple[PlannedSplit, ...]
+
+    @property
+    def splits(self) -> tuple[PlannedSplit, ...]:
+        """The splits of all tables that are shared out."""
+        return tuple(split for one in self.shared for split in one.named_splits())
+
+    @property
+    def memory_bytes(self) -> int:
+        """The rows in memory of the tables that are shared out, which are for one node alone."""
+        return sum(one.overlay.rows.nbytes for one in self.shared if one.overlay.rows is not None)
+
+    @property
+    def has_memory_rows(self) -> bool:
+        """Whether memory has rows of a table that is shared out."""
+        return any(one.overlay.rows is not None and one.overlay.rows.num_rows for one in self.shared)
 
     @property
     def sent_bytes(self) -> int:
-        """What memory has of the tables for every node; the rows of the split one are for one node alone."""
-        shares = [
-            replace(self.overlay, rows=None),
-            *(one.share.overlay for one in self.others if one.share is not None),
+        """What memory has of the tables for every node."""
+        frames = [
+            *(one.overlay.replaced for one in self.shared),
+            *(frame for one in self.others if one.share is not None for frame in _frames(one.share.overlay)),
         ]
-        return sum(frame.nbytes for one in shares for frame in (one.rows, one.replaced) if frame is not None)
+        return sum(frame.nbytes for frame in frames if frame is not None)
+
+    def bare(self) -> Work:
+        """The same for whoever is told names of splits, and reads no rows in memory of the tables that are shared out."""
+        shared = tuple(replace(one, splits=(), overlay=replace(one.overlay, rows=None)) for one in self.shared)
+        return replace(self, shared=shared)
 
     def fragment(self, splits: Sequence[str], *, has_memory: bool) -> Fragment:
         """The part with some splits, and with the rows in memory or without."""
-        overlay = self.overlay if has_memory else replace(self.overlay, rows=None)
-        share = TableShare(self.texts, frozenset(splits), overlay)
-        return Fragment(self.sql, self.zone, (replace(self.split, buffered=None, share=share), *self.others))
+        shares = (one.share(splits, has_memory=has_memory) for one in self.shared)
+        return Fragment(self.sql, self.zone, (*shares, *self.others))
+
+
+def _frames(overlay: Overlay) -> tuple[pa.Table | None, pa.Table | None]:
+    return overlay.rows, overlay.replaced
 
 
 def whole(table: SandboxTable, texts: tuple[str, ...], hidden: tuple[str, ...]) -> SandboxTable:

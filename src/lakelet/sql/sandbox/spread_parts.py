@@ -1,0 +1,122 @@
+"""The parts of a query as work for other nodes: each bound over tables without rows, and what is left of it over their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.errors import InvalidError, LakeletError
+from lakelet.sql.distribution.exchange_types import received, sent
+from lakelet.sql.distribution.query_parts import QueryPart, query_parts
+from lakelet.sql.distribution.row_expressions import NotSplitError
+from lakelet.sql.distribution.tree_nodes import part_name, statement
+from lakelet.sql.engine.engine_errors import Placed
+from lakelet.sql.query.parse_tree import Node
+from lakelet.sql.query.relation import Rows
+from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
+from lakelet.sql.sandbox.split_tables import SplitTables
+from lakelet.sql.sandbox.spread import Gathered, Spread, Work
+
+
+class PartsFailedError(Exception):
+    """An error of the query itself, from where its parts run: no other way to run it is to be tried."""
+
+    def __init__(self, error: LakeletError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPart:
+    """What workers run, the name of their rows, and the columns that these become."""
+
+    work: Work
+    rows: str
+    received: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoundParts:
+    """The parts of a query, and the query over their rows and the rows of `tables`."""
+
+    parts: tuple[BoundPart, ...]
+    combine: str
+    tables: frozenset[str]
+
+    def run(self, spread: Spread) -> list[Gathered]:
+        """Have the parts run, one after the other: each is work for all nodes. SpreadFailedError where one is not done,
+        PartsFailedError where the query has come to its end."""
+        found: list[Gathered] = []
+        try:
+            for part in self.parts:
+                found.append(spread.run(part.work))
+        except BaseException as error:
+            for one in found:
+                one.close()
+            if isinstance(error, LakeletError):
+                raise PartsFailedError(error) from error
+            raise
+        return found
+
+    def register(self, query: SandboxedQuery, tables: SplitTables, gathered: Sequence[Gathered]) -> None:
+        """Register what the combining query reads."""
+        query.register(tables.named(self.tables))
+        for part, rows in zip(self.parts, gathered, strict=True):
+            frame = query.space.add_rows(Rows(part.work.schema, _reader(rows)))
+            query.space.add_temporary(part.rows, f"SELECT {part.received} FROM {frame}")
+
+
+def _reader(gathered: Gathered) -> Any:
+    def read(wanted: Sequence[str] | None, _: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        for batch in gathered.batches():
+            yield batch if wanted is None else batch.select([name for name in batch.schema.names if name in wanted])
+
+    return read
+
+
+def bound_parts(query: SandboxedQuery, tables: SplitTables, tree: Node, relation: Any) -> BoundParts | None:
+    """The parts of a query, whose tables have no rows now; None where it has none, or would give other columns than `relation`."""
+    space = query.space
+
+    def names_of(node: Node) -> Sequence[str]:
+        try:
+            text = space.text_of(statement(node))
+            return list(space.relation(text, None, Placed(text)).columns)
+        except InvalidError as error:
+            raise NotSplitError from error
+
+    found = query_parts(tree, tables.columns, relation.columns, names_of, tables.chosen)
+    if found is None:
+        return None
+    parts = []
+    for one in found.parts:
+        part = _bound_part(query, tables, one)
+        if part is None or not tables.spread.can_take(part.work):
+            return None
+        parts.append(part)
+    combine = space.text_of(found.combine)
+    combined = space.relation(combine, None, Placed(combine))
+    if list(combined.columns) != list(relation.columns) or list(combined.types) != list(relation.types):
+        return None
+    return BoundParts(tuple(parts), combine, found.tables)
+
+
+def _bound_part(query: SandboxedQuery, tables: SplitTables, part: QueryPart) -> BoundPart | None:
+    """The work of a part, whose rows are there from now on, but none yet; None where they do not travel."""
+    space = query.space
+    inner = space.text_of(part.worker)
+    relation = space.relation(inner, None, Placed(inner))
+    names = [part_name(place) for place in range(len(relation.columns))]
+    items = sent(names, relation.types)
+    if list(relation.columns) != names or items is None:
+        return None
+    sql = f"SELECT {items} FROM ({inner}) AS lakelet_parts"
+    empty = space.table(sql).slice(0, 0)
+    casts = received(names, relation.types)
+    space.add_temporary(part.rows, f"SELECT {casts} FROM {space.add_frame(empty)}")
+    work = Work(sql, tables.zone, empty.schema, tables.shared(part.way.split), tables.whole(part.way.whole))
+    return BoundPart(work, part.rows, casts)
