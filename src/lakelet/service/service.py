@@ -373,7 +373,11 @@ class Service:
 
     def load(self) -> dict[str, float]:
         """How much this node has to do, for other nodes and people."""
-        return {"tables": float(len(self.tables.names())), "buffered_records": float(self._buffered())}
+        return {
+            "tables": float(len(self.tables.names())),
+            "buffered_records": float(self._buffered()),
+            "queries": 0.0 if self._engine is None else float(self._engine.load),
+        }
 
     # ------------------------------------------------------------------ inside
 

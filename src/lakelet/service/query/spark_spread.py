@@ -17,15 +17,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.errors import InvalidError, LakeletError, UnavailableError
+from lakelet.errors import InternalError, InvalidError, LakeletError, UnavailableError
 from lakelet.ids import RandomIds
+from lakelet.service.query.fragment_gathering import FragmentStream
 from lakelet.service.query.gathered_rows import GatheredPart, GatheredRows
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_run import Interruptible
-from lakelet.service.query.query_spread import MOST_SENT_BYTES, FragmentStream, QuerySpread
+from lakelet.service.query.query_spread import MOST_SENT_BYTES, QuerySpread
 from lakelet.service.query.spark_fragment import SparkFragment
 from lakelet.service.service_spark import ServiceSpark
-from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, Work
+from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, WholeWork, Work
 from lakelet.storage.spill_folder import SpillFolder
 
 _IDS = RandomIds()
@@ -69,6 +70,22 @@ class SparkSpread:
     def can_take(self, work: Work) -> bool:
         """Whether what memory has of the tables is little enough to be sent along."""
         return work.sent_bytes <= MOST_SENT_BYTES
+
+    def is_for_another(self, sizes: Sequence[int], *, is_split: bool) -> bool:
+        """Whether another node combines what tasks give: they send it to this one."""
+        return False
+
+    def can_take_whole(self, work: WholeWork) -> bool:
+        """Whether another node could."""
+        return False
+
+    def told_whole(self) -> str:
+        """Which node would."""
+        raise InternalError("what tasks give is combined by this node")
+
+    def run_whole(self, work: WholeWork) -> GatheredRows:
+        """Have another node do it."""
+        raise InternalError("what tasks give is combined by this node")
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
@@ -185,6 +202,8 @@ class SizedSpread:
     """Where a query runs by what it reads: on Spark where that is much, else on the workers of the cluster, if there are any."""
 
     def __init__(self, small: QuerySpread | None, large: SparkSpread) -> None:
+        self._small = small
+        self._large = large
         self._spreads: list[QuerySpread | SparkSpread] = [large] if small is None else [large, small]
 
     def is_worthwhile(self, sizes: Sequence[int]) -> bool:
@@ -194,6 +213,26 @@ class SizedSpread:
     def can_take(self, work: Work) -> bool:
         """Whether what memory has of the tables is little enough to be sent along."""
         return self._of(work).can_take(work)
+
+    def is_for_another(self, sizes: Sequence[int], *, is_split: bool) -> bool:
+        """Whether another node combines what nodes give, or runs what is not split; not where Spark has its part."""
+        if self._small is None or (is_split and self._large.is_worthwhile(sizes)):
+            return False
+        return self._small.is_for_another(sizes, is_split=is_split)
+
+    def can_take_whole(self, work: WholeWork) -> bool:
+        """Whether what memory has of the tables is little enough to be sent to that node."""
+        return self._small is not None and self._small.can_take_whole(work)
+
+    def told_whole(self) -> str:
+        """Which node that is."""
+        assert self._small is not None
+        return self._small.told_whole()
+
+    def run_whole(self, work: WholeWork) -> GatheredRows:
+        """Have one other node do it."""
+        assert self._small is not None
+        return self._small.run_whole(work)
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""

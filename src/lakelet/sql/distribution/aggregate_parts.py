@@ -86,7 +86,8 @@ class AggregateParts:
         if kind == "WINDOW":
             if set(node) - _WINDOW:
                 raise NotSplitError
-            return self._window(node)
+            found: Node = self._window(node)
+            return found
         if node.get("type") == "GROUPING_FUNCTION":
             return {**named(node, ""), "children": [self.combined(one) for one in node["children"]]}
         if kind == "FUNCTION" and str(node.get("function_name", "")).lower() in AGGREGATES:

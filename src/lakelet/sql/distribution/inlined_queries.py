@@ -1,6 +1,6 @@
 """Put common table expressions into the places that name them, so that what reads a table is seen to read it.
 
-    WITH s AS (SELECT id, x + 1 AS y FROM t) SELECT sum(y) FROM s     ->     SELECT sum(y) FROM (SELECT id, x + 1 AS y FROM t) AS s
+    WITH s AS (SELECT x + 1 AS y FROM t) SELECT sum(y) FROM s     ->     SELECT sum(y) FROM (SELECT x + 1 AS y FROM t) AS s
 
 One that is named twice is one set of rows, which may be another each time it is computed: it stays, unless each of its rows is
 a row of a table.
@@ -9,7 +9,7 @@ a row of a table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakelet.sql.distribution.row_expressions import PURE, NotSplitError
@@ -59,7 +59,7 @@ class _Inliner:
         return {**made, "cte_map": {"map": kept} if kept else {}}
 
     def _placed(self, node: Node, common: Mapping[str, Node | None]) -> Node:
-        path = node.get("qualified_name", {}).get("path", ())
+        path: Sequence[str] = node.get("qualified_name", {}).get("path", ())
         found = common.get(str(path[0]).lower()) if len(path) == 1 else None
         if found is None:
             return node
@@ -85,7 +85,7 @@ def _uses(node: object) -> Counter[str]:
     if not isinstance(node, dict):
         return Counter()
     found: Counter[str] = sum((_uses(value) for key, value in node.items() if key != "literal"), Counter())
-    path = node.get("qualified_name", {}).get("path", ()) if node.get("type") == "BASE_TABLE" else ()
+    path: Sequence[str] = node.get("qualified_name", {}).get("path", ()) if node.get("type") == "BASE_TABLE" else ()
     if len(path) == 1:
         found[str(path[0]).lower()] += 1
     return found

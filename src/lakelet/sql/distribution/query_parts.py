@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lakelet.sql.distribution.gathered_select import GatheredSelect
@@ -157,10 +158,8 @@ class _Planner:
         for entry in entries:
             value = entry["value"]
             body = value["query_node"]
-            try:
+            with suppress(NotSplitError):
                 body = self.query(body, self._sources.output(body), is_nested=True)
-            except NotSplitError:
-                pass
             made.append({**entry, "value": {**value, "query_node": body}})
         return {**query, "cte_map": {"map": made}}
 

@@ -15,7 +15,7 @@ class NotSplitError(Exception):
     """A query that is not certainly one of those that can be split."""
 
 
-# Aggregates whose values are the same whatever the order of the rows: no sums of floating-point numbers, as far as their names tell.
+# Aggregates whose values are the same whatever the order of the rows: no sums, which may be of floating-point numbers.
 _STEADY = frozenset(
     (
         *("count", "count_star", "count_if", "countif", "min", "max", "bool_and", "bool_or"),

@@ -8,13 +8,13 @@ A name is that of a common table expression, of a table that is served, with or 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakelet.catalog.names import DEFAULT_DATABASE, only_match
 from lakelet.catalog.sql_result import SqlResult
-from lakelet.errors import InvalidError, LakeletError
+from lakelet.errors import InternalError, InvalidError, LakeletError
 from lakelet.model.near_names import nearest
 from lakelet.model.types import Field, Kind
 from lakelet.sql.engine.duckdb_engine import Space
@@ -25,9 +25,10 @@ from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.parse_tree import Node, Reference, references
 from lakelet.sql.query.plans import Plans
 from lakelet.sql.query.query_words import default_names, is_duckdbs
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_view import TableView
-from lakelet.sql.sandbox.allow_list import check_tree, refused
+from lakelet.sql.sandbox.allow_list import RESERVED, check_tree, refused
 from lakelet.sql.sandbox.day_conditions import DAY, with_days
 from lakelet.sql.sandbox.hidden_columns import Edit, names_column, star_edits
 from lakelet.sql.sandbox.listed_tables import LISTINGS, SCHEMA
@@ -53,6 +54,8 @@ class SandboxedQuery:
     tables: SandboxTables
     plans: Plans
     has_zone: bool = False
+    # Rows under names of ours, which stand for no table.
+    given: Mapping[str, Rows] = field(default_factory=dict)
     placed: Placed = field(init=False)
     _tree: Node = field(init=False, default_factory=dict)
     _words: Sequence[Word] = field(init=False, default=())
@@ -67,6 +70,11 @@ class SandboxedQuery:
     def prepare(self) -> None:
         """Check the query and find its tables, whose rows are not there before `register`."""
         self.space.on_error(self._explain)
+        for name, rows in self.given.items():
+            if not name.startswith(RESERVED):
+                raise InternalError(f"expected a name that begins with {RESERVED}, found {name!r}")
+            self._listed.add(name)
+            self.space.add_temporary(name, f"FROM {self.space.add_rows(rows)}")
         self._words = words_of(self.text)
         edits = list(default_names(self._words, ()))
         self._parse(edits)

@@ -31,7 +31,15 @@ class SplitTables:
 
     def are_worthwhile(self) -> bool:
         """Whether all of them together have enough to read."""
-        return self.spread.is_worthwhile(self._sizes(self._travelling))
+        return self.spread.is_worthwhile(self.sizes())
+
+    def are_for_others(self) -> bool:
+        """Whether other nodes may have a part in the query."""
+        return self.are_worthwhile() or self.spread.is_for_another(self.sizes(), is_split=False)
+
+    def sizes(self) -> list[int]:
+        """The bytes of all their splits."""
+        return self._sizes(self._travelling)
 
     def chosen(self, ways: Sequence[SplitWay]) -> SplitWay | None:
         """Of several ways to split a part of the query, that by which the most is read by several; None where that is little."""

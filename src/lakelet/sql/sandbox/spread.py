@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelet.errors import NotFoundError
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.sandbox.sandbox_table import Overlay, SandboxTable, TableShare
 
 _NOTHING = Overlay(None, None)
@@ -25,11 +27,13 @@ class SpreadFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What one node runs: a query over its shares of tables. `zone` is that of texts without one."""
+    """What one node runs: a query over its shares of tables, and over the rows of other fragments. `zone` is that of texts
+    without one."""
 
     sql: str
     zone: str | None
     tables: tuple[SandboxTable, ...]
+    given: tuple[GivenRows, ...] = ()
 
     def names(self) -> list[str]:
         """The names of the tables."""
@@ -41,6 +45,15 @@ class Fragment:
             if table.name == name:
                 return table
         raise NotFoundError(name)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows that a query reads under a name: those of fragments, each run by a node."""
+
+    name: str
+    schema: pa.Schema
+    shares: tuple[tuple[str, Fragment], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,7 @@ class SharedTable:
 @dataclass(frozen=True, slots=True)
 class Work:
     """A query for several nodes: each runs `sql` over some of the splits of the tables `shared`, and all rows of `others`. What
-    memory has of the shared ones goes to one of them. Without `shared` it is for one node."""
+    memory has of the shared ones goes to one of them."""
 
     sql: str
     zone: str | None
@@ -125,6 +138,24 @@ def _frames(overlay: Overlay) -> tuple[pa.Table | None, pa.Table | None]:
     return overlay.rows, overlay.replaced
 
 
+@dataclass(frozen=True, slots=True)
+class WholeWork:
+    """A query for one other node: over all rows of `tables`, and over the rows of `parts`, which several nodes do, by the names
+    that it reads them by."""
+
+    sql: str
+    zone: str | None
+    schema: pa.Schema
+    tables: tuple[SandboxTable, ...]
+    parts: tuple[tuple[str, Work], ...]
+
+    @property
+    def sent_bytes(self) -> int:
+        """What memory has of the tables."""
+        frames = [frame for one in self.tables if one.share is not None for frame in _frames(one.share.overlay)]
+        return sum(frame.nbytes for frame in frames if frame is not None)
+
+
 def whole(table: SandboxTable, texts: tuple[str, ...], hidden: tuple[str, ...]) -> SandboxTable:
     """A table of which every node reads all rows."""
     overlay = table.overlay() if table.has_buffered_rows else _NOTHING
@@ -139,6 +170,16 @@ class Gathered(Protocol):
 
     def close(self) -> None:
         """Release them."""
+
+
+def rows_of(schema: pa.Schema, gathered: Gathered) -> Rows:
+    """The rows as a query reads them."""
+
+    def read(wanted: Sequence[str] | None, _: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        for batch in gathered.batches():
+            yield batch if wanted is None else batch.select([name for name in batch.schema.names if name in wanted])
+
+    return Rows(schema, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +200,24 @@ class Spread(Protocol):
     def can_take(self, work: Work) -> bool:
         """Whether what memory has of the tables is little enough to be sent along."""
 
+    def is_for_another(self, sizes: Sequence[int], *, is_split: bool) -> bool:
+        """Whether another node combines what the nodes give for a query that reads splits of these bytes, or runs it where it
+        is not split."""
+
+    def can_take_whole(self, work: WholeWork) -> bool:
+        """Whether what memory has of the tables is little enough to be sent to that node."""
+
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
+
+    def told_whole(self) -> str:
+        """Which node that is."""
 
     def decline(self) -> None:
         """Told that the query cannot be split, and would run on one node; InvalidError where it may not."""
 
     def run(self, work: Work) -> Gathered:
         """Have it done. SpreadFailedError where it is not, unless the query has come to its end by an error of its own."""
+
+    def run_whole(self, work: WholeWork) -> Gathered:
+        """Have one other node do it. SpreadFailedError where none does."""

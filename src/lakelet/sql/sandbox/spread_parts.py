@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.sql.distribution.exchange_types import received, sent
@@ -16,10 +13,9 @@ from lakelet.sql.distribution.row_expressions import NotSplitError
 from lakelet.sql.distribution.tree_nodes import part_name, statement
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.query.parse_tree import Node
-from lakelet.sql.query.relation import Rows
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.split_tables import SplitTables
-from lakelet.sql.sandbox.spread import Gathered, Spread, Work
+from lakelet.sql.sandbox.spread import Gathered, Spread, Work, rows_of
 
 
 class PartsFailedError(Exception):
@@ -44,6 +40,7 @@ class BoundParts:
     """The parts of a query, and the query over their rows and the rows of `tables`."""
 
     parts: tuple[BoundPart, ...]
+    tree: Node
     combine: str
     tables: frozenset[str]
 
@@ -66,20 +63,13 @@ class BoundParts:
         """Register what the combining query reads."""
         query.register(tables.named(self.tables))
         for part, rows in zip(self.parts, gathered, strict=True):
-            frame = query.space.add_rows(Rows(part.work.schema, _reader(rows)))
+            frame = query.space.add_rows(rows_of(part.work.schema, rows))
             query.space.add_temporary(part.rows, f"SELECT {part.received} FROM {frame}")
 
 
-def _reader(gathered: Gathered) -> Any:
-    def read(wanted: Sequence[str] | None, _: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        for batch in gathered.batches():
-            yield batch if wanted is None else batch.select([name for name in batch.schema.names if name in wanted])
-
-    return read
-
-
 def bound_parts(query: SandboxedQuery, tables: SplitTables, tree: Node, relation: Any) -> BoundParts | None:
-    """The parts of a query, whose tables have no rows now; None where it has none, or would give other columns than `relation`."""
+    """The parts of a query, whose tables have no rows now; None where it has none, or would have other columns than
+    `relation`."""
     space = query.space
 
     def names_of(node: Node) -> Sequence[str]:
@@ -102,7 +92,7 @@ def bound_parts(query: SandboxedQuery, tables: SplitTables, tree: Node, relation
     combined = space.relation(combine, None, Placed(combine))
     if list(combined.columns) != list(relation.columns) or list(combined.types) != list(relation.types):
         return None
-    return BoundParts(tuple(parts), combine, found.tables)
+    return BoundParts(tuple(parts), found.combine, combine, found.tables)
 
 
 def _bound_part(query: SandboxedQuery, tables: SplitTables, part: QueryPart) -> BoundPart | None:

@@ -22,11 +22,13 @@ from lakelet.sql.distribution.parameter_values import with_values
 from lakelet.sql.distribution.row_expressions import NotSplitError
 from lakelet.sql.distribution.tree_nodes import statement
 from lakelet.sql.engine.engine_errors import Placed
+from lakelet.sql.query.parse_tree import Node
 from lakelet.sql.query.shortcuts import all_counted
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.split_tables import SplitTables
 from lakelet.sql.sandbox.spread import Gathered, Spread, SpreadFailedError
-from lakelet.sql.sandbox.spread_parts import BoundParts, PartsFailedError, bound_parts
+from lakelet.sql.sandbox.spread_parts import BoundParts, PartsFailedError
+from lakelet.sql.sandbox.spread_whole import BoundWhole, planned
 from lakelet.sql.sandbox.subquery_values import SubqueryValues
 
 _LOG = logging.getLogger("lakelet.sql.sandbox")
@@ -72,7 +74,7 @@ def _split_result(
     query: SandboxedQuery, zone: str | None, spread: Spread, *, is_explained: bool
 ) -> SpreadResult | None:
     tables = SplitTables(query, zone, spread)
-    if query.is_long or not tables.are_worthwhile():
+    if query.is_long or not tables.are_for_others():
         return None
     query.register_without_rows()
     relation = query.bind()
@@ -80,34 +82,39 @@ def _split_result(
     if tree is None:
         return None
     try:
-        tree = statement(inlined(tree["statements"][0]["node"]))
         values = SubqueryValues(query, tables)
-        bound = bound_parts(query, tables, values.assumed(tree), relation)
+        tree = _inlined(tree)
+        bound = planned(query, tables, values.assumed(tree), relation)
         if bound is None or is_explained:
             return None if bound is None else SpreadResult(query.placed, known=_explained(bound, values.texts, spread))
         known = values.computed(tree)
         if known is not None:
-            bound = bound_parts(query, tables, known, relation)
+            bound = planned(query, tables, known, relation)
+        return None if bound is None else _run(query, tables, bound)
     except (NotSplitError, RecursionError):
         return None
-    except (InvalidError, SpreadFailedError) as error:
-        # Where it is split, it is no query: we have misread a name.
-        _LOG.warning("a query runs on one node: %s", error)
-        return None
-    except PartsFailedError as failed:
-        raise failed.error from failed
-    return None if bound is None else _run(query, tables, bound)
-
-
-def _run(query: SandboxedQuery, tables: SplitTables, bound: BoundParts) -> SpreadResult | None:
-    """Have the parts run, and bind what is left of the query over their rows; None where they cannot be run."""
-    try:
-        gathered = bound.run(tables.spread)
     except SpreadFailedError as error:
         _LOG.warning("a query runs on one node: %s", error)
         return None
+    except InvalidError as error:
+        # Split, it is no query: we have misread a name.
+        _LOG.warning("a query runs on one node: %s", error)
+        return None
     except PartsFailedError as failed:
         raise failed.error from failed
+
+
+def _inlined(tree: Node) -> Node:
+    try:
+        return statement(inlined(tree["statements"][0]["node"]))
+    except NotSplitError:
+        # It is not split, but another node may run it.
+        return tree
+
+
+def _run(query: SandboxedQuery, tables: SplitTables, bound: BoundParts | BoundWhole) -> SpreadResult:
+    """Have the parts run, and bind what is left of the query over their rows."""
+    gathered = bound.run(tables.spread)
     try:
         bound.register(query, tables, gathered)
         placed = Placed(bound.combine)
@@ -123,12 +130,17 @@ def _is_counted(query: SandboxedQuery) -> bool:
     return len(tables) == 1 and all_counted(query.tree, next(iter(tables.values())).count) is not None
 
 
-def _explained(bound: BoundParts, first: Sequence[str], spread: Spread) -> SqlResult:
+def _explained(bound: BoundParts | BoundWhole, first: Sequence[str], spread: Spread) -> SqlResult:
     rows = [("first", text) for text in first]
-    for part in bound.parts:
-        lines = [f"table {one.table.name}: {len(one.splits)} splits" for one in part.work.shared]
-        lines += [f"  {one.node}: {one.splits} splits, {one.bytes} bytes" for one in spread.told(part.work)]
-        lines += [f"  all rows of {other.name} on each of them" for other in part.work.others]
-        rows += [("distribution", "\n".join(lines)), ("worker", part.work.sql)]
-    rows.append(("combine", bound.combine))
+    parts = (
+        [part.work for part in bound.parts] if isinstance(bound, BoundParts) else [one for _, one in bound.work.parts]
+    )
+    for work in parts:
+        lines = [f"table {one.table.name}: {len(one.splits)} splits" for one in work.shared]
+        lines += [f"  {one.node}: {one.splits} splits, {one.bytes} bytes" for one in spread.told(work)]
+        lines += [f"  all rows of {other.name} on each of them" for other in work.others]
+        rows += [("distribution", "\n".join(lines)), ("worker", work.sql)]
+    if isinstance(bound, BoundWhole):
+        rows.append(("combined by" if parts else "run by", spread.told_whole()))
+    rows.append(("combine", bound.combine if isinstance(bound, BoundParts) else bound.work.sql))
     return SqlResult.of_rows(_COLUMNS, rows)

@@ -22,7 +22,7 @@ from lakelet.sql.query.parse_tree import Node, references
 from lakelet.sql.sandbox.allow_list import nodes
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.split_tables import SplitTables
-from lakelet.sql.sandbox.spread_parts import bound_parts
+from lakelet.sql.sandbox.spread_whole import planned
 
 # What IN reads: more values than these are read by each worker for itself.
 _MOST_VALUES = 1000
@@ -39,9 +39,7 @@ class SubqueryValues:
 
     def assumed(self, tree: Node) -> Node:
         """The tree with values of the right types, before they are known."""
-        kept = {
-            str(entry["key"]).lower() for node in nodes(tree) for entry in (node.get("cte_map") or {}).get("map", ())
-        }
+        kept = _common(tree)
 
         def value(node: Node) -> Node | None:
             bound = self._bound(node, kept)
@@ -51,15 +49,14 @@ class SubqueryValues:
             self.texts.append(text)
             return self._constants(node, kind, [None])
 
-        return _replaced(tree, value)
+        found: Node = _replaced(tree, value)
+        return found
 
     def computed(self, tree: Node) -> Node | None:
         """The tree with their values; None where there are none to be computed."""
         if not self.texts:
             return None
-        kept = {
-            str(entry["key"]).lower() for node in nodes(tree) for entry in (node.get("cte_map") or {}).get("map", ())
-        }
+        kept = _common(tree)
 
         def value(node: Node) -> Node | None:
             bound = self._bound(node, kept)
@@ -68,7 +65,7 @@ class SubqueryValues:
             values = self._values(*bound)
             return None if values is None else self._constants(node, bound[1], values)
 
-        found = _replaced(tree, value)
+        found: Node = _replaced(tree, value)
         self._query.register_without_rows()
         return found
 
@@ -108,7 +105,7 @@ class SubqueryValues:
         space = self._query.space
         tree = space.tree(text)
         relation = space.relation(text, None, Placed(text))
-        bound = bound_parts(self._query, self._tables, tree, relation)
+        bound = planned(self._query, self._tables, tree, relation)
         if bound is None:
             self._query.register()
             return _as_texts(space, text)
@@ -135,6 +132,11 @@ class SubqueryValues:
         tree = space.tree(f"SELECT {_constant(only, kind)}")
         found: Node = tree["statements"][0]["node"]["select_list"][0]
         return {**found, **alias}
+
+
+def _common(tree: Node) -> set[str]:
+    """The names of the common table expressions that are not in place."""
+    return {str(entry["key"]).lower() for node in nodes(tree) for entry in (node.get("cte_map") or {}).get("map", ())}
 
 
 def _constant(value: str | None, kind: str) -> str:

@@ -183,11 +183,14 @@ def _common(rng: random.Random) -> tuple[str, bool]:
                 "SELECT x.id, y.n FROM x JOIN y USING (kind)",
                 "WITH g AS (SELECT city, sum(weight) AS w, count(*) AS n FROM sales s GROUP BY city) "
                 "SELECT city, n FROM g WHERE n = (SELECT max(n) FROM g) OR w = (SELECT max(w) FROM g)",
-                f"WITH a AS (SELECT city, count(*) AS n FROM sales s WHERE {where} GROUP BY city), b AS (SELECT country, "
-                "count(*) AS m FROM cities GROUP BY country) SELECT * FROM a, b",
-                f"WITH t(a, b) AS (SELECT kind, qty FROM sales s WHERE {where}) SELECT a, max(b) FROM t GROUP BY a HAVING max(b) > 0",
-                f"WITH sales AS (SELECT * FROM sales s WHERE {where}) SELECT kind, count(*), median(qty) FROM sales GROUP BY kind",
-                f"WITH m AS MATERIALIZED (SELECT max(id) AS m FROM sales s WHERE {where}) SELECT s.id FROM sales s, m WHERE s.id >= m.m - 3",
+                f"WITH a AS (SELECT city, count(*) AS n FROM sales s WHERE {where} GROUP BY city), b AS "
+                "(SELECT country, count(*) AS m FROM cities GROUP BY country) SELECT * FROM a, b",
+                f"WITH t(a, b) AS (SELECT kind, qty FROM sales s WHERE {where}) SELECT a, max(b) FROM t GROUP BY a "
+                "HAVING max(b) > 0",
+                f"WITH sales AS (SELECT * FROM sales s WHERE {where}) SELECT kind, count(*), median(qty) FROM sales "
+                "GROUP BY kind",
+                f"WITH m AS MATERIALIZED (SELECT max(id) AS m FROM sales s WHERE {where}) SELECT s.id FROM sales s, m "
+                "WHERE s.id >= m.m - 3",
                 f"SELECT date_trunc('month', s.at) AS at, count(*) FROM sales s WHERE {where} GROUP BY 1 ORDER BY 2, 1",
                 f"SELECT upper(city) AS city, city AS was FROM sales s WHERE {where}",
                 f"SELECT DISTINCT ON (kind) kind, id FROM sales s WHERE {where} ORDER BY kind, id DESC",

@@ -166,6 +166,63 @@ def test_without_any_worker_one_node_answers(alone: QueryEngine, spread: tuple[Q
     assert {node for node, _ in workers.asked} == {"a", "b", "c"}
 
 
+_NOT_SPLIT = "SELECT a.id, a.city FROM sales a JOIN sales b ON a.id = b.id ORDER BY a.id DESC LIMIT 50"
+_LEFT = "WITH g AS (SELECT city, sum(big) AS b, count(*) AS n FROM sales GROUP BY city) SELECT * FROM g ORDER BY n, city"
+
+
+@pytest.mark.parametrize("sql", [_NOT_SPLIT, _LEFT, "SELECT count(*) FROM sales s WHERE price > (SELECT avg(price) FROM sales)"])
+def test_a_node_that_is_no_worker_has_others_combine(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    assert same(answer(engine, sql), answer(alone, sql), is_ordered=True)
+    told = {one["explain_key"]: one["explain_value"] for one in rows(engine, f"EXPLAIN {sql}")}
+    assert told["run by" if sql == _NOT_SPLIT else "combined by"] in ("a", "b", "c")
+    assert bool([1 for _, fragment in workers.asked if fragment.given]) == (sql != _NOT_SPLIT)
+
+
+@pytest.mark.parametrize("made", [generated, nested])
+def test_what_others_combine_is_the_same(
+    alone: QueryEngine,
+    spread: tuple[QueryEngine, EmbeddedWorkers],
+    made: Callable[[random.Random], tuple[str, bool]],
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    rng = random.Random(12 + FIRST_SEED)
+    for _ in range(examples(20)):
+        sql, is_ordered = made(rng)
+        assert same(answer(engine, sql), answer(alone, sql), is_ordered=is_ordered), sql
+    assert workers.asked
+
+
+def test_what_is_not_split_runs_where_there_is_least_to_do(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+) -> None:
+    engine, workers = spread
+    workers.busy = {"a": 3.0, "b": 2.0, "c": 0.0}
+    assert same(answer(engine, _NOT_SPLIT), answer(alone, _NOT_SPLIT), is_ordered=True)
+    assert [node for node, _ in workers.asked] == ["c"]
+    workers.asked.clear()
+    # It is not handed over for one query more.
+    workers.busy = {"a": 3.0, "b": 2.0, "c": 2.0}
+    assert same(answer(engine, _NOT_SPLIT), answer(alone, _NOT_SPLIT), is_ordered=True)
+    assert not workers.asked
+
+
+def test_a_node_that_combines_and_is_lost_leaves_it_to_another(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    workers.lost_after = {"b": 1}
+    workers.busy = {"a": 1.0, "c": 1.0}
+    assert same(answer(engine, _LEFT), answer(alone, _LEFT), is_ordered=True)
+    assert [node for node, fragment in workers.asked if fragment.given][0] == "b"
+    assert len([node for node, fragment in workers.asked if fragment.given]) > 1
+
+
 def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
     alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
 ) -> None:
