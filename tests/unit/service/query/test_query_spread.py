@@ -167,10 +167,14 @@ def test_without_any_worker_one_node_answers(alone: QueryEngine, spread: tuple[Q
 
 
 _NOT_SPLIT = "SELECT a.id, a.city FROM sales a JOIN sales b ON a.id = b.id ORDER BY a.id DESC LIMIT 50"
-_LEFT = "WITH g AS (SELECT city, sum(big) AS b, count(*) AS n FROM sales GROUP BY city) SELECT * FROM g ORDER BY n, city"
+_LEFT = (
+    "WITH g AS (SELECT city, sum(big) AS b, count(*) AS n FROM sales GROUP BY city) SELECT * FROM g ORDER BY n, city"
+)
 
 
-@pytest.mark.parametrize("sql", [_NOT_SPLIT, _LEFT, "SELECT count(*) FROM sales s WHERE price > (SELECT avg(price) FROM sales)"])
+@pytest.mark.parametrize(
+    "sql", [_NOT_SPLIT, _LEFT, "SELECT count(*) FROM sales s WHERE price > (SELECT avg(price) FROM sales)"]
+)
 def test_a_node_that_is_no_worker_has_others_combine(
     alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str
 ) -> None:
@@ -219,8 +223,9 @@ def test_a_node_that_combines_and_is_lost_leaves_it_to_another(
     workers.lost_after = {"b": 1}
     workers.busy = {"a": 1.0, "c": 1.0}
     assert same(answer(engine, _LEFT), answer(alone, _LEFT), is_ordered=True)
-    assert [node for node, fragment in workers.asked if fragment.given][0] == "b"
-    assert len([node for node, fragment in workers.asked if fragment.given]) > 1
+    combining = [node for node, fragment in workers.asked if fragment.given]
+    assert combining[0] == "b"
+    assert len(combining) > 1
 
 
 def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
