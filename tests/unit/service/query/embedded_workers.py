@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from lakelet.service.query.fragment_gathering import FragmentStream, WorkerLostError
 from lakelet.service.query.query_engine import QueryEngine
 from lakelet.service.query.query_limits import QueryLimits
-from lakelet.service.query.fragment_gathering import FragmentStream, WorkerLostError
 from lakelet.sql.sandbox.spread import Fragment
 from tests.unit.service.query.served_lake import ServedLake
 
