@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Protocol
 
@@ -20,9 +20,8 @@ import pyarrow as pa
 
 from lakelet.cluster.affinity import ranked_workers
 from lakelet.errors import InvalidError, LakeletError
-from lakelet.service.query.gathered_rows import GatheredPart, GatheredRows
+from lakelet.service.query.gathered_rows import GatheredFolder, GatheredPart, GatheredRows
 from lakelet.sql.sandbox.spread import Fragment, SpreadFailedError
-from lakelet.storage.spill_folder import SpillFolder
 
 _LOG = logging.getLogger("lakelet.service.query")
 
@@ -80,22 +79,20 @@ class FragmentGathering:
 
     def gathered(self, schema: pa.Schema, shares: Sequence[tuple[str, Fragment]]) -> GatheredRows:
         """The rows of fragments, each given to a node. SpreadFailedError where one of them cannot be run."""
-        folder = SpillFolder("lakelet-gathered-")
+        folder = GatheredFolder()
         parts = [GatheredPart(schema, folder) for _ in shares]
-        try:
-            with ThreadPoolExecutor(max(len(shares), 1), "lakelet-fragment") as threads:
-                running = [
-                    threads.submit(self._run_share, part, *share) for part, share in zip(parts, shares, strict=True)
-                ]
-                try:
-                    for one in as_completed(running):
-                        one.result()
-                except BaseException:
-                    self.interrupt()
-                    raise
-        except BaseException:
+        failures: list[BaseException] = []
+        # One of them, that of this node if there is one, runs in the thread that waits for the others.
+        own = next((place for place, (node, _) in enumerate(shares) if node == self._nodes.own), len(shares) - 1)
+        with ThreadPoolExecutor(max(len(shares) - 1, 1), "lakelet-fragment") as threads:
+            for place, share in enumerate(shares):
+                if place != own:
+                    threads.submit(self._attempt, failures, parts[place], *share)
+            if shares:
+                self._attempt(failures, parts[own], *shares[own])
+        if failures:
             folder.cleanup()
-            raise
+            raise failures[0]
         return GatheredRows(parts, folder)
 
     def interrupt(self) -> None:
@@ -105,6 +102,14 @@ class FragmentGathering:
             found = list(self._streams)
         for one in found:
             one.cancel()
+
+    def _attempt(self, failures: list[BaseException], part: GatheredPart, node: str, fragment: Fragment) -> None:
+        """Run a fragment; where it fails, all others are at their end."""
+        try:
+            self._run_share(part, node, fragment)
+        except BaseException as error:
+            failures.append(error)
+            self.interrupt()
 
     def _run_share(self, part: GatheredPart, node: str, fragment: Fragment) -> None:
         while True:

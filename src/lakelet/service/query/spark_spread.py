@@ -20,14 +20,13 @@ import pyarrow as pa
 from lakelet.errors import InternalError, InvalidError, LakeletError, UnavailableError
 from lakelet.ids import RandomIds
 from lakelet.service.query.fragment_gathering import FragmentStream
-from lakelet.service.query.gathered_rows import GatheredPart, GatheredRows
+from lakelet.service.query.gathered_rows import GatheredFolder, GatheredPart, GatheredRows
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_run import Interruptible
 from lakelet.service.query.query_spread import MOST_SENT_BYTES, QuerySpread
 from lakelet.service.query.spark_fragment import SparkFragment
 from lakelet.service.service_spark import ServiceSpark
 from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, WholeWork, Work
-from lakelet.storage.spill_folder import SpillFolder
 
 _IDS = RandomIds()
 _TASK_BYTES = 128 << 20
@@ -103,7 +102,7 @@ class SparkSpread:
 
     def run(self, work: Work) -> GatheredRows:
         """Have it done. SpreadFailedError where Spark cannot; UnavailableError where nobody else may."""
-        folder = SpillFolder("lakelet-gathered-")
+        folder = GatheredFolder()
         try:
             parts = [self._memory(work, folder), *self._tasks(work, folder)]
         except BaseException as error:
@@ -135,7 +134,7 @@ class SparkSpread:
         if self._beside is not None:
             self._beside.interrupt()
 
-    def _memory(self, work: Work, folder: SpillFolder) -> GatheredPart:
+    def _memory(self, work: Work, folder: GatheredFolder) -> GatheredPart:
         """What memory has of the table, read on this node."""
         part = GatheredPart(work.schema, folder)
         if work.has_memory_rows:
@@ -149,7 +148,7 @@ class SparkSpread:
         part.finish()
         return part
 
-    def _tasks(self, work: Work, folder: SpillFolder) -> list[GatheredPart]:
+    def _tasks(self, work: Work, folder: GatheredFolder) -> list[GatheredPart]:
         """The rows of the tasks."""
         from lakelet.spark.jobs.spread import spread  # noqa: PLC0415 - PySpark is an extra.
         from lakelet.spark.jobs.tagged_jobs import tagged_jobs  # noqa: PLC0415
@@ -189,7 +188,7 @@ def split_groups(splits: Sequence[PlannedSplit]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups]
 
 
-def _part(data: bytes, schema: pa.Schema, folder: SpillFolder) -> GatheredPart:
+def _part(data: bytes, schema: pa.Schema, folder: GatheredFolder) -> GatheredPart:
     part = GatheredPart(schema, folder)
     with pa.ipc.open_stream(data) as reader:
         for batch in reader:

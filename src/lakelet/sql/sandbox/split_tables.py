@@ -7,7 +7,6 @@ from functools import cached_property
 
 from lakelet.sql.distribution.split_query import PARTIALS
 from lakelet.sql.distribution.split_sources import SplitWay
-from lakelet.sql.query.table_view import split_name
 from lakelet.sql.sandbox.sandbox_table import SandboxTable
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.spread import PlannedSplit, SharedTable, Spread, whole
@@ -67,9 +66,7 @@ class SplitTables:
         if found is None:
             table = self._travelling[name]
             texts = self._query.pruning(table)
-            splits = tuple(
-                PlannedSplit(split_name(split), split.size) for split in table.planned(texts) if split.branch is None
-            )
+            splits = tuple(PlannedSplit(*split) for split in self._query.plans.splits(table.scan, texts))
             found = SharedTable(self._query.as_shown(table), texts, table.overlay(), splits)
             self._shared[name] = found
         return found

@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from lakelet.cache.lru_cache import LruCache
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.sql.distribution.exchange_types import received, sent
 from lakelet.sql.distribution.query_parts import QueryPart, query_parts
 from lakelet.sql.distribution.row_expressions import NotSplitError
 from lakelet.sql.distribution.tree_nodes import part_name, statement
+from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.query.parse_tree import Node
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.split_tables import SplitTables
 from lakelet.sql.sandbox.spread import Gathered, Spread, Work, rows_of
+
+_SCHEMAS: LruCache[pa.Schema] = LruCache()
+_SCHEMA_BYTES, _KEPT_BYTES = 500, 1 << 20
 
 
 class PartsFailedError(Exception):
@@ -105,8 +112,19 @@ def _bound_part(query: SandboxedQuery, tables: SplitTables, part: QueryPart) -> 
     if list(relation.columns) != names or items is None:
         return None
     sql = f"SELECT {items} FROM ({inner}) AS lakelet_parts"
-    empty = space.table(sql).slice(0, 0)
+    schema = sent_schema(space, items, names, relation.types, tables.zone)
     casts = received(names, relation.types)
-    space.add_temporary(part.rows, f"SELECT {casts} FROM {space.add_frame(empty)}")
-    work = Work(sql, tables.zone, empty.schema, tables.shared(part.way.split), tables.whole(part.way.whole))
+    space.add_temporary(part.rows, f"SELECT {casts} FROM {space.add_frame(schema.empty_table())}")
+    work = Work(sql, tables.zone, schema, tables.shared(part.way.split), tables.whole(part.way.whole))
     return BoundPart(work, part.rows, casts)
+
+
+def sent_schema(space: Space, items: str, names: Sequence[str], types: Sequence[Any], zone: str | None) -> pa.Schema:
+    """The columns in which rows of these types travel, of a query with the items `sent`; a zone is part of a type."""
+    key = (items, tuple(map(str, types)), zone)
+    found = _SCHEMAS.get(key)
+    if found is None:
+        nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in zip(names, types, strict=True))
+        found = space.table(f"SELECT {items} FROM (SELECT {nulls}) AS lakelet_parts").schema
+        _SCHEMAS.put(key, found, _SCHEMA_BYTES * (len(names) + 1), limit=_KEPT_BYTES)
+    return found

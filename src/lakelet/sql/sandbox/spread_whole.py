@@ -22,7 +22,7 @@ from lakelet.sql.query.parse_tree import Node, references
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.split_tables import SplitTables
 from lakelet.sql.sandbox.spread import Gathered, Spread, WholeWork, rows_of
-from lakelet.sql.sandbox.spread_parts import BoundPart, BoundParts, PartsFailedError, bound_parts
+from lakelet.sql.sandbox.spread_parts import BoundPart, BoundParts, PartsFailedError, bound_parts, sent_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _bound_whole(
         found = space.relation(text, None, Placed(text))
         if list(found.types) != list(relation.types):
             return None
-        schema = space.table(sql).slice(0, 0).schema
+        schema = sent_schema(space, items, names, relation.types, tables.zone)
     finally:
         for part in parts:
             space.add_temporary(
