@@ -136,6 +136,7 @@ class QueryEngine:
                 least_bytes=self._limits.spread_bytes,
                 most_gathered_bytes=most,
                 seconds_left=seconds_left,
+                own_load=lambda: self.load - 1,
             )
         if self._spark is None:
             return nodes

@@ -31,8 +31,11 @@ class QuerySpread:
         least_bytes: int,
         most_gathered_bytes: int,
         seconds_left: Callable[[], float],
+        own_load: Callable[[], float],
     ) -> None:
+        """`own_load` is how many other queries this node has now: what nodes say of themselves is older."""
         self._nodes = nodes
+        self._own_load = own_load
         self._least_bytes = least_bytes
         self._workers = tuple(nodes.ids())
         self._gathering = FragmentGathering(nodes, run_here, most_bytes=most_gathered_bytes, seconds_left=seconds_left)
@@ -91,9 +94,11 @@ class QuerySpread:
 
     def _least_busy(self) -> str:
         """The worker with the fewest queries; this one, where others have hardly fewer."""
-        loads = self._nodes.loads()
-        found = min(self._workers, key=lambda one: (loads.get(one, 0.0), one))
         own = self._nodes.own
+        loads = dict(self._nodes.loads())
+        if own is not None:
+            loads[own] = self._own_load()
+        found = min(self._workers, key=lambda one: (loads.get(one, 0.0), one))
         if own in self._workers and loads.get(own, 0.0) < loads.get(found, 0.0) + _MORE_QUERIES:
             return own
         least = [one for one in self._workers if loads.get(one, 0.0) == loads.get(found, 0.0)]

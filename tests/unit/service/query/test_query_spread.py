@@ -202,15 +202,17 @@ def test_what_others_combine_is_the_same(
 
 
 def test_what_is_not_split_runs_where_there_is_least_to_do(
-    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, workers = spread
-    workers.busy = {"a": 3.0, "b": 2.0, "c": 0.0}
+    # Three, besides the one that asks.
+    monkeypatch.setattr(QueryEngine, "load", property(lambda _: 4))
+    workers.busy = {"a": 0.0, "b": 2.0, "c": 1.0}
     assert same(answer(engine, _NOT_SPLIT), answer(alone, _NOT_SPLIT), is_ordered=True)
     assert [node for node, _ in workers.asked] == ["c"]
     workers.asked.clear()
     # It is not handed over for one query more.
-    workers.busy = {"a": 3.0, "b": 2.0, "c": 2.0}
+    workers.busy = {"a": 9.0, "b": 2.0, "c": 2.0}
     assert same(answer(engine, _NOT_SPLIT), answer(alone, _NOT_SPLIT), is_ordered=True)
     assert not workers.asked
 
