@@ -3,7 +3,7 @@
     parts of it: workers ── their rows: one worker, which combines them ── its rows: this node
     not split:              one worker, which runs it                   ── its rows: this node
 
-The worker keeps what it gathers in files, and its DuckDB spills; this node holds what it is about to send.
+The worker keeps what it gathers in files, and its DuckDB spills; this node has the rows of the answer alone.
 """
 
 from __future__ import annotations
