@@ -17,7 +17,7 @@ import duckdb
 import lakelet
 from benchmarks.contender import serve
 from benchmarks.service.query_tasks import Served, make
-from lakelet.service.query.fragment_gathering import FragmentStream
+from lakelet.service.query.gathered_fragments import FragmentStream
 from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.sql.sandbox.spread import Fragment

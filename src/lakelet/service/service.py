@@ -373,13 +373,8 @@ class Service:
 
     def load(self) -> dict[str, float]:
         """How much this node has to do, for other nodes and people."""
-        return {
-            "tables": float(len(self.tables.names())),
-            "buffered_records": float(self._buffered()),
-            "queries": 0.0 if self._engine is None else float(self._engine.load),
-        }
-
-    # ------------------------------------------------------------------ inside
+        queries = self._engine.load if self._engine else 0
+        return {"tables": len(self.tables.names()), "buffered_records": self._buffered(), "queries": queries}
 
     async def know(self, table: str) -> None:
         """Find a table that another node has created meanwhile."""

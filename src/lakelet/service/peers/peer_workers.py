@@ -21,7 +21,7 @@ from lakelet.cluster.membership import Membership
 from lakelet.errors import InvalidError
 from lakelet.service.peers.fragment_messages import batches_of, fragment_message
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
-from lakelet.service.query.fragment_gathering import WorkerLostError
+from lakelet.service.query.gathered_fragments import WorkerLostError
 from lakelet.sql.sandbox.spread import Fragment
 
 T = TypeVar("T")

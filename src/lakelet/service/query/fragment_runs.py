@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakelet.clock import Clock
 from lakelet.errors import UnavailableError
-from lakelet.service.query.fragment_gathering import FragmentGathering, WorkerNodes
+from lakelet.service.query.gathered_fragments import FragmentGathering, WorkerNodes
 from lakelet.service.query.gathered_rows import GatheredRows
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult

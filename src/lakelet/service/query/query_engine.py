@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, OverloadedError
-from lakelet.service.query.fragment_gathering import WorkerNodes
 from lakelet.service.query.fragment_runs import FragmentRuns
+from lakelet.service.query.gathered_fragments import WorkerNodes
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult
 from lakelet.service.query.query_run import QueryRun

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lakelet.cluster.affinity import assigned_splits, ranked_workers
-from lakelet.service.query.fragment_gathering import FragmentGathering, FragmentStream, WorkerNodes
+from lakelet.service.query.gathered_fragments import FragmentGathering, FragmentStream, WorkerNodes
 from lakelet.service.query.gathered_rows import GatheredRows
 from lakelet.service.query.query_run import Interruptible
 from lakelet.sql.sandbox.spread import Fragment, GivenRows, Told, WholeWork, Work

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lakelet.errors import InternalError, InvalidError, LakeletError, UnavailableError
 from lakelet.ids import RandomIds
-from lakelet.service.query.fragment_gathering import FragmentStream
+from lakelet.service.query.gathered_fragments import FragmentStream
 from lakelet.service.query.gathered_rows import GatheredFolder, GatheredPart, GatheredRows
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_run import Interruptible

@@ -257,7 +257,7 @@ class SelectSplitter:
 
 
 def _modifiers(select: Node, width: int) -> _Modifiers:
-    """What comes behind a SELECT of so many columns; NotSplitError for what is not understood."""
+    """What comes behind a SELECT of `width` columns; NotSplitError for what is not understood."""
     distinct, limit, offset = False, None, 0
     orders: Sequence[Node] = ()
     for one in select.get("modifiers", ()):

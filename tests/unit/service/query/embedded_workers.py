@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lakelet.service.query.fragment_gathering import FragmentStream, WorkerLostError
+from lakelet.service.query.gathered_fragments import FragmentStream, WorkerLostError
 from lakelet.service.query.query_engine import QueryEngine
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.sql.sandbox.spread import Fragment
