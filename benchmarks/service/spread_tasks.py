@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ import duckdb
 import lakelet
 from benchmarks.contender import serve
 from benchmarks.service.query_tasks import Served, make
+from lakelet.service.query.gathered_fragments import FragmentStream
 from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from lakelet.service.query.query_limits import QueryLimits
-from lakelet.service.query.query_spread import FragmentStream
 from lakelet.sql.sandbox.spread import Fragment
 
 _WORKERS = ("a", "b", "c")
@@ -42,6 +42,10 @@ class _Workers:
     def ids(self) -> Sequence[str]:
         """All of them."""
         return _WORKERS
+
+    def loads(self) -> Mapping[str, float]:
+        """None of them has anything else to do."""
+        return {}
 
     def start(self, node: str, fragment: Fragment, seconds: float) -> FragmentStream:
         """Have one run a fragment."""

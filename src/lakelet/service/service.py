@@ -375,9 +375,8 @@ class Service:
 
     def load(self) -> dict[str, float]:
         """How much this node has to do, for other nodes and people."""
-        return {"tables": float(len(self.tables.names())), "buffered_records": float(self._buffered())}
-
-    # ------------------------------------------------------------------ inside
+        queries = self._engine.load if self._engine else 0
+        return {"tables": len(self.tables.names()), "buffered_records": self._buffered(), "queries": queries}
 
     async def know(self, table: str) -> None:
         """Find a table that another process has created meanwhile, release one that it has dropped."""

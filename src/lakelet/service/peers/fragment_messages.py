@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,15 +16,18 @@ from lakelet.protos.message_types import message_class
 from lakelet.service.tables.registry import TableRegistry
 from lakelet.sql.engine.duckdb_engine import ENGINE
 from lakelet.sql.sandbox.sandbox_table import Overlay, SandboxTable, TableShare
-from lakelet.sql.sandbox.spread import Fragment
+from lakelet.sql.sandbox.spread import Fragment, GivenRows
 from lakelet.table.read.table_scan import TableScan
+
+_MESSAGE_BYTES = 1 << 20
 
 
 def fragment_message(fragment: Fragment, seconds: float) -> Any:
     """The request to run a fragment for so many seconds at most."""
     made = message_class("lakelet.peer.v1.FragmentRequest")
     tables = [_share_message(table) for table in fragment.tables]
-    return made(sql=fragment.sql, time_zone=fragment.zone, tables=tables, seconds=seconds, engine=ENGINE)
+    given = [_given_message(one, seconds) for one in fragment.given]
+    return made(sql=fragment.sql, time_zone=fragment.zone, tables=tables, seconds=seconds, engine=ENGINE, given=given)
 
 
 def fragment_of(message: Any, tables: TableRegistry) -> Fragment:
@@ -31,17 +35,37 @@ def fragment_of(message: Any, tables: TableRegistry) -> Fragment:
     if message.engine != ENGINE:
         raise UnavailableError(f"this node has DuckDB {ENGINE}, the one that asks {message.engine}")
     zone = message.time_zone if message.HasField("time_zone") else None
-    return Fragment(message.sql, zone, tuple(_table_of(one, tables) for one in message.tables))
+    given = tuple(
+        GivenRows(
+            one.name,
+            _decoded(one.schema).schema,
+            tuple((share.node, fragment_of(share.fragment, tables)) for share in one.shares),
+        )
+        for one in message.given
+    )
+    return Fragment(message.sql, zone, tuple(_table_of(one, tables) for one in message.tables), given)
 
 
-def batch_message(batch: pa.RecordBatch) -> Any:
-    """Rows of a fragment."""
-    return message_class("lakelet.peer.v1.FragmentRows")(batch=_encoded(batch.schema, [batch]))
+def batch_messages(batch: pa.RecordBatch) -> Iterator[Any]:
+    """Rows of a fragment, in messages of about a megabyte: so many nodes hold at a time."""
+    made = message_class("lakelet.peer.v1.FragmentRows")
+    step = max(batch.num_rows * _MESSAGE_BYTES // max(batch.nbytes, 1), 1)
+    for start in range(0, batch.num_rows, step):
+        yield made(batch=_encoded(batch.schema, [batch.slice(start, step)]))
 
 
 def batches_of(message: Any) -> list[pa.RecordBatch]:
     """The rows of a message."""
     return _decoded(message.batch).to_batches() if message.batch else []
+
+
+def _given_message(given: GivenRows, seconds: float) -> Any:
+    shares = [
+        message_class("lakelet.peer.v1.GivenShare")(node=node, fragment=fragment_message(fragment, seconds))
+        for node, fragment in given.shares
+    ]
+    made = message_class("lakelet.peer.v1.GivenRows")
+    return made(name=given.name, schema=_encoded(given.schema, []), shares=shares)
 
 
 def _share_message(table: SandboxTable) -> Any:

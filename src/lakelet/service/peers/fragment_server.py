@@ -32,11 +32,13 @@ class FragmentServer:
         # where nobody waits: else all threads could wait for turns that end in none of them.
         self._starting = ThreadPoolExecutor(running * _THREADS_PER_QUERY, "lakelet-fragments")
         self._reading = ThreadPoolExecutor(running, "lakelet-fragment-rows")
+        # Those that read rows of other fragments wait for these: in threads that none of these needs.
+        self._combining = ThreadPoolExecutor(running, "lakelet-fragments-combined")
 
     async def run(self, message: Any) -> AsyncGenerator[Any]:
         """The rows of a fragment as messages. Whoever closes this ends it."""
         from lakelet.service.peers.fragment_messages import (  # noqa: PLC0415 - DuckDB is loaded by the first query.
-            batch_message,
+            batch_messages,
             fragment_of,
         )
 
@@ -46,7 +48,7 @@ class FragmentServer:
             yield still
         running = engine.fragments.prepare(opening.result(), message.seconds)
         batches = running.batches()
-        threads = self._starting
+        threads = self._combining if message.given else self._starting
         reading: asyncio.Future[pa.RecordBatch | None] | None = None
         try:
             while True:
@@ -57,7 +59,8 @@ class FragmentServer:
                 if batch is None:
                     return
                 threads = self._reading
-                yield batch_message(batch)
+                for one in batch_messages(batch):
+                    yield one
         finally:
             running.cancel()
             if reading is not None and not reading.done():
@@ -68,6 +71,7 @@ class FragmentServer:
         """Run no more."""
         self._starting.shutdown(wait=False)
         self._reading.shutdown(wait=False)
+        self._combining.shutdown(wait=False)
 
     def _in_thread(self, threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Coroutine, Generator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from lakelet.cluster.membership import Membership
 from lakelet.errors import InvalidError
 from lakelet.service.peers.fragment_messages import batches_of, fragment_message
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
-from lakelet.service.query.query_spread import WorkerLostError
+from lakelet.service.query.gathered_fragments import WorkerLostError
 from lakelet.sql.sandbox.spread import Fragment
 
 T = TypeVar("T")
@@ -37,6 +38,8 @@ class PeerWorkers:
         self._loop = loop
         self._clock = clock
         self._lost: dict[str, float] = {}
+        # What this node has others run: what they said of their loads is half a minute old.
+        self._given: Counter[str] = Counter()
 
     @property
     def own(self) -> str | None:
@@ -54,6 +57,14 @@ class PeerWorkers:
             and (node.protocol, node.version) == (PEER_PROTOCOL, own.version)
             and now - self._lost.get(node.id, -_LOST_SECONDS) >= _LOST_SECONDS
         )
+
+    def loads(self) -> dict[str, float]:
+        """How many queries each of them has, as it said last, and as this node has given it."""
+        return {node.id: node.load.get("queries", 0.0) + self._given[node.id] for node in self._members.nodes()}
+
+    def note(self, node: str, number: int) -> None:
+        """A worker has so many queries more."""
+        self._given[node] += number
 
     def start(self, node: str, fragment: Fragment, seconds: float) -> _RemoteFragment:
         """Have a node run a fragment."""
@@ -98,6 +109,7 @@ class _RemoteFragment:
     def batches(self) -> Generator[pa.RecordBatch]:
         """Its rows, as they come: the node sends no more than is read."""
         call = self._workers.call(self._node, self._fragment, self._seconds)
+        self._workers.note(self._node.id, 1)
         with self._lock:
             self._call = call
             if self._cancelled:
@@ -106,6 +118,7 @@ class _RemoteFragment:
             while (message := self._next(call)) is not grpc.aio.EOF:
                 yield from batches_of(message)
         finally:
+            self._workers.note(self._node.id, -1)
             self._workers.end(call)
 
     def cancel(self) -> None:

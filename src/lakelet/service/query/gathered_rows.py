@@ -6,6 +6,7 @@ Up to a few megabytes a node are in memory, the rest is in files of the spill fo
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -18,10 +19,32 @@ _MEMORY_BYTES = 4 << 20
 _IDS = RandomIds()
 
 
+class GatheredFolder:
+    """The folder of the rows of one query, made when the first of them do not fit into memory; used by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folder: SpillFolder | None = None
+
+    def new_path(self) -> str:
+        """The path of a new file."""
+        with self._lock:
+            if self._folder is None:
+                self._folder = SpillFolder("lakelet-gathered-")
+            return os.path.join(self._folder.name, _IDS.uuid())
+
+    def cleanup(self) -> None:
+        """Remove it."""
+        with self._lock:
+            if self._folder is not None:
+                self._folder.cleanup()
+                self._folder = None
+
+
 class GatheredPart:
     """The rows of one node; used by one thread at a time."""
 
-    def __init__(self, schema: pa.Schema, folder: SpillFolder) -> None:
+    def __init__(self, schema: pa.Schema, folder: GatheredFolder) -> None:
         self._schema = schema
         self._folder = folder
         self._held: list[pa.RecordBatch] = []
@@ -40,7 +63,7 @@ class GatheredPart:
             self._held_bytes += batch.nbytes
             return
         if self._writer is None:
-            self._path = os.path.join(self._folder.name, _IDS.uuid())
+            self._path = self._folder.new_path()
             self._writer = pa.ipc.new_stream(self._path, self._schema)
         self._writer.write_batch(batch)
 
@@ -70,7 +93,7 @@ class GatheredPart:
 class GatheredRows:
     """The rows of all nodes."""
 
-    def __init__(self, parts: Sequence[GatheredPart], folder: SpillFolder) -> None:
+    def __init__(self, parts: Sequence[GatheredPart], folder: GatheredFolder) -> None:
         self._parts = parts
         self._folder = folder
 

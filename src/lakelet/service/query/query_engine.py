@@ -19,10 +19,11 @@ from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, OverloadedError
 from lakelet.service.query.fragment_runs import FragmentRuns
+from lakelet.service.query.gathered_fragments import WorkerNodes
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult
 from lakelet.service.query.query_run import QueryRun
-from lakelet.service.query.query_spread import QuerySpread, WorkerNodes
+from lakelet.service.query.query_spread import QuerySpread
 from lakelet.service.query.served_table import OtherWriters, ServedTables
 from lakelet.service.query.served_version import ServedVersions
 from lakelet.service.query.spark_spread import SizedSpread, SparkSpread
@@ -33,8 +34,6 @@ from lakelet.sql.statement import Params
 _LOG = logging.getLogger("lakelet.service.query")
 _SHOWN_TEXT = 2_000
 _LOCAL, _SPARK = "local", "spark"
-# Partial results that a node may send, in bytes of a whole result.
-_MORE_GATHERED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class QueryEngine:
         self._limits = limits or QueryLimits()
         self._clock = clock or SystemClock()
         self._sandbox = Sandbox(lake.location, self._limits.engine_settings())
-        self.fragments = FragmentRuns(self._sandbox, lake.location, self._limits, self._clock)
+        self.fragments = FragmentRuns(self._sandbox, lake.location, self._limits, self._clock, workers)
         self._slots = threading.BoundedSemaphore(self._limits.running)
         self._lock = threading.Lock()
         self._runs: set[QueryRun] = set()
@@ -97,6 +96,12 @@ class QueryEngine:
             raise
         return QueryResult(query, run, self._limits, self._lake.location, self._finish)
 
+    @property
+    def load(self) -> int:
+        """How many queries and shares of those of other nodes run or wait."""
+        with self._lock:
+            return len(self._runs) + self.fragments.count
+
     def cancel(self, request_id: str) -> bool:
         """Interrupt the queries of a request; False where none runs."""
         with self._lock:
@@ -118,7 +123,7 @@ class QueryEngine:
         """The other nodes, and Spark, as one query may use them."""
         if engine == _LOCAL:
             return None
-        most = self._limits.bytes * _MORE_GATHERED
+        most = self._limits.gathered_bytes
 
         def seconds_left() -> float:
             return run.started + run.seconds - self._clock.monotonic()
@@ -131,6 +136,7 @@ class QueryEngine:
                 least_bytes=self._limits.spread_bytes,
                 most_gathered_bytes=most,
                 seconds_left=seconds_left,
+                own_load=lambda: self.load - 1,
             )
         if self._spark is None:
             return nodes

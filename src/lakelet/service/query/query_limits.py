@@ -8,6 +8,9 @@ from typing import Self
 from lakelet.errors import InvalidError
 from lakelet.service.settings import ServiceSettings
 
+# Rows of which a result is made, in bytes of a whole result.
+_MORE_GATHERED = 4
+
 
 class QueryLimitError(InvalidError):
     """A query that went beyond a limit: the same one would again."""
@@ -59,6 +62,11 @@ class QueryLimits:
             spread_bytes=settings.query_spread_bytes,
             spark_bytes=settings.query_spark_bytes,
         )
+
+    @property
+    def gathered_bytes(self) -> int:
+        """What a node may send of a query that several nodes run."""
+        return self.bytes * _MORE_GATHERED
 
     def engine_settings(self) -> dict[str, str]:
         """The settings of DuckDB that hold for all queries together."""

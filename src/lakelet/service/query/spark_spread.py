@@ -17,16 +17,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.errors import InvalidError, LakeletError, UnavailableError
+from lakelet.errors import InternalError, InvalidError, LakeletError, UnavailableError
 from lakelet.ids import RandomIds
-from lakelet.service.query.gathered_rows import GatheredPart, GatheredRows
+from lakelet.service.query.gathered_fragments import FragmentStream
+from lakelet.service.query.gathered_rows import GatheredFolder, GatheredPart, GatheredRows
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_run import Interruptible
-from lakelet.service.query.query_spread import MOST_SENT_BYTES, FragmentStream, QuerySpread
+from lakelet.service.query.query_spread import MOST_SENT_BYTES, QuerySpread
 from lakelet.service.query.spark_fragment import SparkFragment
 from lakelet.service.service_spark import ServiceSpark
-from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, Work
-from lakelet.storage.spill_folder import SpillFolder
+from lakelet.sql.sandbox.spread import Fragment, PlannedSplit, SpreadFailedError, Told, WholeWork, Work
 
 _IDS = RandomIds()
 _TASK_BYTES = 128 << 20
@@ -70,6 +70,22 @@ class SparkSpread:
         """Whether what memory has of the tables is little enough to be sent along."""
         return work.sent_bytes <= MOST_SENT_BYTES
 
+    def is_for_another(self, sizes: Sequence[int], *, is_split: bool) -> bool:
+        """Whether another node combines what tasks give: they send it to this one."""
+        return False
+
+    def can_take_whole(self, work: WholeWork) -> bool:
+        """Whether another node could."""
+        return False
+
+    def told_whole(self) -> str:
+        """Which node would."""
+        raise InternalError("what tasks give is combined by this node")
+
+    def run_whole(self, work: WholeWork) -> GatheredRows:
+        """Have another node do it."""
+        raise InternalError("what tasks give is combined by this node")
+
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
         return [Told(f"Spark at {self._spark.address}", len(work.splits), sum(one.bytes for one in work.splits))]
@@ -86,7 +102,7 @@ class SparkSpread:
 
     def run(self, work: Work) -> GatheredRows:
         """Have it done. SpreadFailedError where Spark cannot; UnavailableError where nobody else may."""
-        folder = SpillFolder("lakelet-gathered-")
+        folder = GatheredFolder()
         try:
             parts = [self._memory(work, folder), *self._tasks(work, folder)]
         except BaseException as error:
@@ -118,11 +134,10 @@ class SparkSpread:
         if self._beside is not None:
             self._beside.interrupt()
 
-    def _memory(self, work: Work, folder: SpillFolder) -> GatheredPart:
+    def _memory(self, work: Work, folder: GatheredFolder) -> GatheredPart:
         """What memory has of the table, read on this node."""
         part = GatheredPart(work.schema, folder)
-        rows = work.overlay.rows
-        if rows is not None and rows.num_rows:
+        if work.has_memory_rows:
             stream = self._run_here(work.fragment([], has_memory=True), max(self._seconds_left(), 0.001))
             with self._lock:
                 self._here = stream
@@ -133,7 +148,7 @@ class SparkSpread:
         part.finish()
         return part
 
-    def _tasks(self, work: Work, folder: SpillFolder) -> list[GatheredPart]:
+    def _tasks(self, work: Work, folder: GatheredFolder) -> list[GatheredPart]:
         """The rows of the tasks."""
         from lakelet.spark.jobs.spread import spread  # noqa: PLC0415 - PySpark is an extra.
         from lakelet.spark.jobs.tagged_jobs import tagged_jobs  # noqa: PLC0415
@@ -142,7 +157,7 @@ class SparkSpread:
         if not pieces:
             return []
         spark = self._spark.session()
-        bare = replace(work, splits=(), overlay=replace(work.overlay, rows=None))
+        bare = work.bare()
         seconds = max(self._seconds_left(), 0.001)
         task = SparkFragment(bare, self._location, replace(self._limits, threads=1), seconds, self._most_gathered)
         with self._lock:
@@ -173,7 +188,7 @@ def split_groups(splits: Sequence[PlannedSplit]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups]
 
 
-def _part(data: bytes, schema: pa.Schema, folder: SpillFolder) -> GatheredPart:
+def _part(data: bytes, schema: pa.Schema, folder: GatheredFolder) -> GatheredPart:
     part = GatheredPart(schema, folder)
     with pa.ipc.open_stream(data) as reader:
         for batch in reader:
@@ -186,31 +201,48 @@ class SizedSpread:
     """Where a query runs by what it reads: on Spark where that is much, else on the workers of the cluster, if there are any."""
 
     def __init__(self, small: QuerySpread | None, large: SparkSpread) -> None:
+        self._small = small
+        self._large = large
         self._spreads: list[QuerySpread | SparkSpread] = [large] if small is None else [large, small]
-        self._chosen: QuerySpread | SparkSpread = large
 
     def is_worthwhile(self, sizes: Sequence[int]) -> bool:
         """Whether a table with splits of these bytes is read by others."""
-        for one in self._spreads:
-            if one.is_worthwhile(sizes):
-                self._chosen = one
-                return True
-        return False
+        return any(one.is_worthwhile(sizes) for one in self._spreads)
 
     def can_take(self, work: Work) -> bool:
         """Whether what memory has of the tables is little enough to be sent along."""
-        return self._chosen.can_take(work)
+        return self._of(work).can_take(work)
+
+    def is_for_another(self, sizes: Sequence[int], *, is_split: bool) -> bool:
+        """Whether another node combines what nodes give, or runs what is not split; not where Spark has its part."""
+        if self._small is None or (is_split and self._large.is_worthwhile(sizes)):
+            return False
+        return self._small.is_for_another(sizes, is_split=is_split)
+
+    def can_take_whole(self, work: WholeWork) -> bool:
+        """Whether what memory has of the tables is little enough to be sent to that node."""
+        return self._small is not None and self._small.can_take_whole(work)
+
+    def told_whole(self) -> str:
+        """Which node that is."""
+        assert self._small is not None
+        return self._small.told_whole()
+
+    def run_whole(self, work: WholeWork) -> GatheredRows:
+        """Have one other node do it."""
+        assert self._small is not None
+        return self._small.run_whole(work)
 
     def told(self, work: Work) -> Sequence[Told]:
         """Who would do what."""
-        return self._chosen.told(work)
+        return self._of(work).told(work)
 
     def decline(self) -> None:
         """Told that the query cannot be split."""
 
     def run(self, work: Work) -> GatheredRows:
         """Have it done."""
-        return self._chosen.run(work)
+        return self._of(work).run(work)
 
     def beside(self, engine: Interruptible) -> SizedSpread:
         """This, with what else is to be interrupted."""
@@ -222,3 +254,8 @@ class SizedSpread:
         """End the work; any thread may call this."""
         for one in self._spreads:
             one.interrupt()
+
+    def _of(self, work: Work) -> QuerySpread | SparkSpread:
+        """Who does some work."""
+        sizes = [split.bytes for split in work.splits]
+        return next((one for one in self._spreads if one.is_worthwhile(sizes)), self._spreads[-1])

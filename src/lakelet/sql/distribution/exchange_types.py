@@ -30,9 +30,15 @@ def sent(names: Sequence[str], types: Sequence[Any]) -> str | None:
     return ", ".join(items)
 
 
-def received(names: Sequence[str], types: Sequence[Any]) -> str:
-    """The items of a SELECT that makes columns of their types from those that arrived."""
-    return ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in zip(names, types, strict=True))
+def received(names: Sequence[str], types: Sequence[Any], shown: Sequence[str] | None = None) -> str:
+    """The items of a SELECT that makes columns of their types from those that arrived; `shown` are their names there."""
+    found = zip(names, types, names if shown is None else shown, strict=True)
+    return ", ".join(f"CAST({name} AS {kind}) AS {other}" for name, kind, other in found)
+
+
+def is_plain(kind: Any) -> bool:
+    """Whether values of a type are the same as text and back."""
+    return str(kind.id) in _AS_TEXT or (str(kind.id) not in ("list", "struct") and _travels(kind))
 
 
 def _travels(kind: Any) -> bool:

@@ -6,7 +6,7 @@ the equality of such texts would be lost on their way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lakelet.sql.query.parse_tree import Node
 
@@ -15,9 +15,14 @@ class NotSplitError(Exception):
     """A query that is not certainly one of those that can be split."""
 
 
-AGGREGATES = frozenset(
-    ("count", "count_star", "sum", "min", "max", "avg", "mean", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
+# Aggregates whose values are the same whatever the order of the rows: no sums, which may be of floating-point numbers.
+_STEADY = frozenset(
+    (
+        *("count", "count_star", "count_if", "countif", "min", "max", "bool_and", "bool_or"),
+        *("bit_and", "bit_or", "bit_xor"),
+    )
 )
+AGGREGATES = _STEADY | {"sum", "avg", "mean"}
 _OPERATORS = "!~~ !~~* % & * ** + - / // < << > >> @ ^ ^@ | || ~ ~~ ~~* ~~~ -> ->>"
 _FUNCTIONS = """
     abs acos acosh array_extract array_length ascii asin asinh atan atan2 atanh base64 bit_count bit_length cbrt ceil ceiling
@@ -35,7 +40,7 @@ _FUNCTIONS = """
     to_minutes to_months to_seconds to_timestamp to_weeks to_years translate trim trunc try_strptime ucase unicode upper
     week weekday weekofyear xor year yearweek
 """
-_PURE = frozenset((*_OPERATORS.split(), *_FUNCTIONS.split()))
+PURE = frozenset((*_OPERATORS.split(), *_FUNCTIONS.split()))
 _PLACES = ("class", "type", "alias", "query_location", "query_location_length")
 # The keys of each class of nodes; a node with any other is not split.
 _KEYS = {
@@ -61,8 +66,24 @@ _CASE = frozenset(("when_expr", "then_expr"))
 class Columns:
     """The columns of the tables of a query, by the aliases of the tables."""
 
-    def __init__(self, tables: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, Sequence[str]],
+        outer: Columns | None = None,
+        check_subquery: Callable[[Node, Columns], None] | None = None,
+    ) -> None:
+        """`outer` has those of the query around it; `check_subquery` raises NotSplitError for a query in an expression that may
+        not be there."""
+        self.tables = {alias: tuple(names) for alias, names in tables.items()}
         self._tables = {alias: frozenset(name.lower() for name in names) for alias, names in tables.items()}
+        self._outer = outer
+        self._check_subquery = check_subquery
+
+    def check_subquery(self, node: Node) -> None:
+        """NotSplitError for a query in an expression that is not the same for a row everywhere."""
+        if self._check_subquery is None:
+            raise NotSplitError
+        self._check_subquery(node, self)
 
     def has(self, name: str) -> bool:
         """Whether a name is that of a column."""
@@ -85,7 +106,9 @@ class Columns:
                 raise NotSplitError
             return tuple(parts)
         if not owners:
-            raise NotSplitError
+            if self._outer is None:
+                raise NotSplitError
+            return ("", "outer", *self._outer.resolved(node))
         return (owners[0] if len(owners) == 1 else "", *parts)
 
 
@@ -93,20 +116,29 @@ def is_aggregate(node: object) -> bool:
     """Whether an expression has a function of several rows, as far as they are known here."""
     if isinstance(node, list):
         return any(is_aggregate(one) for one in node)
-    if not isinstance(node, dict):
+    if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
         return False
     if node.get("class") == "FUNCTION" and str(node.get("function_name", "")).lower() in AGGREGATES:
         return True
     return any(is_aggregate(value) for key, value in node.items() if key != "literal")
 
 
-def check_row_expression(node: Node, columns: Columns) -> None:
-    """NotSplitError for an expression that is not known to give the same value everywhere."""
-    for child in checked_children(node, columns):
-        check_row_expression(child, columns)
+def check_row_expression(node: Node, columns: Columns, *, has_aggregates: bool = False) -> None:
+    """NotSplitError for an expression that is not known to give the same value everywhere; with `has_aggregates`, of all rows."""
+    if node.get("class") == "SUBQUERY":
+        columns.check_subquery(node)
+        return
+    name = str(node.get("function_name", "")).lower()
+    if has_aggregates and node.get("class") == "FUNCTION" and name in _STEADY:
+        children = [*arguments_of(node, _STEADY), *([node["filter"]] if "filter" in node else [])]
+        has_aggregates = False
+    else:
+        children = checked_children(node, columns)
+    for child in children:
+        check_row_expression(child, columns, has_aggregates=has_aggregates)
 
 
-def checked_children(node: Node, columns: Columns, functions: frozenset[str] = _PURE) -> list[Node]:
+def checked_children(node: Node, columns: Columns, functions: frozenset[str] = PURE) -> list[Node]:
     """The expressions in a node, which is checked itself."""
     kind = str(node.get("class"))
     if kind not in _KEYS or set(node) - {*_KEYS[kind], *_PLACES}:

@@ -1,4 +1,4 @@
-"""Split a query in two: what each worker runs over its share of one table, and what combines the rows of all workers.
+"""Split a SELECT in two: what each worker runs over its share of one table, and what combines the rows of all workers.
 
     SELECT city, avg(age) FROM users WHERE age > 20 GROUP BY city ORDER BY 2 LIMIT 3
 
@@ -6,18 +6,16 @@
     combine   SELECT c0 AS city, CAST(sum(c1) AS DOUBLE) / CAST(sum(c2) AS DOUBLE) AS "avg(age)" FROM partials
               GROUP BY c0 ORDER BY 2 LIMIT 3
 
-A pure function from DuckDB's parse tree to two others. Only what is on its lists is split, everything else is None and runs on
+From DuckDB's parse tree to two others. Only what is on its lists is split, everything else is None and runs on
 one node: the result of the two must be that of the query, whatever the shares are.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelet.sql.distribution.aggregate_parts import AggregateParts
-from lakelet.sql.distribution.joined_tables import splittable
 from lakelet.sql.distribution.row_expressions import Columns, NotSplitError, check_row_expression, is_aggregate
 from lakelet.sql.distribution.tree_nodes import (
     canonical,
@@ -31,19 +29,17 @@ from lakelet.sql.distribution.tree_nodes import (
     subquery,
     table,
 )
-from lakelet.sql.query.parse_tree import Node, only_select
+from lakelet.sql.query.parse_tree import Node
 
 # The name of the rows of all workers in the combining query.
 PARTIALS = "lakelet_partials"
-# Names that the two queries use themselves.
-_OWN_NAMES = re.compile(r"lakelet_(c\d+|parts?|partials)", re.IGNORECASE)
-_KNOWN = frozenset(
+KNOWN = frozenset(
     (
         *("type", "modifiers", "cte_map", "select_list", "from_table", "where_clause", "aggregate_handling"),
-        *("group_expressions", "group_sets", "having"),
+        *("group_expressions", "group_sets", "having", "qualify"),
     )
 )
-_STAR = frozenset(
+PLAIN_STAR = frozenset(
     (
         "class",
         "type",
@@ -54,7 +50,8 @@ _STAR = frozenset(
         "qualified_exclude_list",
     )
 )
-_STANDARD = "STANDARD_HANDLING"
+_STANDARD, _BY_ALL = "STANDARD_HANDLING", "FORCE_AGGREGATES"
+_REDUCING = ("where_clause", "group_expressions", "group_sets", "having")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,81 +73,67 @@ class _Modifiers:
     offset: int
 
 
-def splittable_tables(tree: Node) -> list[Node]:
-    """The table references of a query of which one can be split, as far as its form tells; none where it is certainly not split.
-    Names and expressions are not looked at."""
-    select = only_select(tree)
-    if select is None or set(select) - _KNOWN or not select.get("from_table"):
-        return []
-    try:
-        _modifiers(select)
-        return splittable(select["from_table"], None)
-    except NotSplitError:
-        return []
-
-
-def split_query(tree: Node, columns: Mapping[str, Sequence[str]], names: Sequence[str]) -> SplitQuery | None:
-    """The two queries; None where the query is not certainly one of those that can be split. `columns` are those of each table
-    by its alias in lower case, `names` those of the result."""
-    select = only_select(tree)
-    if select is None or not splittable_tables(tree):
-        return None
-    if any(
-        _OWN_NAMES.fullmatch(one) for one in (*names, *columns, *(name for each in columns.values() for name in each))
-    ):
-        return None
-    known = Columns(columns)
-    try:
-        splittable(select["from_table"], known)
-        if "where_clause" in select:
-            check_row_expression(select["where_clause"], known)
-        return _Splitter(select, known, names).split()
-    except NotSplitError:
-        return None
-
-
-class _Splitter:
-    """Splits one SELECT."""
+class SelectSplitter:
+    """Splits one SELECT, whose tables and WHERE have been checked."""
 
     def __init__(self, select: Node, columns: Columns, names: Sequence[str]) -> None:
+        if set(select) - KNOWN:
+            raise NotSplitError
         self._select = select
         self._columns = columns
         self._names = names
         self._items: list[Node] = select["select_list"]
-        self._modifiers = _modifiers(select)
+        self._modifiers = _modifiers(select, len(names))
         self._aliases = self._named_items()
 
     def split(self) -> SplitQuery:
         """The two queries; NotSplitError where they would not be the same."""
         select = self._select
         handling = select.get("aggregate_handling", _STANDARD)
-        if handling != _STANDARD:
+        if handling not in (_STANDARD, _BY_ALL):
             raise NotSplitError
-        has_groups = bool(select.get("group_expressions")) or "group_sets" in select
+        has_groups = bool(select.get("group_expressions")) or "group_sets" in select or handling == _BY_ALL
         if has_groups or "having" in select or any(is_aggregate(item) for item in self._items):
             return self._grouped()
         return self._plain()
 
+    @property
+    def is_reducing(self) -> bool:
+        """Whether there may be fewer rows than the tables have."""
+        given = self._modifiers
+        return given.distinct or given.limit is not None or any(key in self._select for key in _REDUCING)
+
     def _named_items(self) -> dict[str, int]:
-        """The items with an alias. One that hides a column would have to be told from it."""
+        """The items with an alias that others may name. Where one hides a column, neither may be named behind the items: which
+        of them is meant differs from clause to clause."""
         found: dict[str, int] = {}
+        clauses = [self._select.get(key) for key in ("group_expressions", "having", "qualify")]
+        bare = {
+            str(one["column_names"][0]).lower()
+            for one in references_in([*clauses, self._modifiers.orders])
+            if len(one["column_names"]) == 1
+        }
         for place, item in enumerate(self._items):
             alias = str(item.get("alias") or "").lower()
             if not alias:
                 continue
-            if alias in found or (self._columns.has(alias) and not self._columns.is_just(item, alias)):
+            is_hiding = self._columns.has(alias) and not self._columns.is_just(item, alias)
+            if alias in found or (is_hiding and alias in bare):
                 raise NotSplitError
-            found[alias] = place
+            if not is_hiding:
+                found[alias] = place
         return found
 
     # ------------------------------------------------------------------ rows
 
     def _plain(self) -> SplitQuery:
+        if "qualify" in self._select:
+            raise NotSplitError
         for order in self._modifiers.orders:
             self._check_sorted_names(order["expression"])
         for item in self._items:
             if item.get("class") == "STAR":
-                if set(item) - _STAR:
+                if set(item) - PLAIN_STAR:
                     raise NotSplitError
             else:
                 check_row_expression(item, self._columns)
@@ -163,15 +146,15 @@ class _Splitter:
         orders = [{**order, "expression": self._sorted_by(order["expression"], hidden)} for order in given.orders]
         inner = select_tree([*self._items, *hidden], self._select["from_table"], self._select.get("where_clause"))
         if given.limit is not None:
-            _modify(inner, given.distinct, given.orders, given.limit + given.offset, 0)
+            modify(inner, given.distinct, given.orders, given.limit + given.offset, 0)
         elif given.distinct:
-            _modify(inner, True, (), None, 0)
+            modify(inner, True, (), None, 0)
         parts = [part_name(place) for place in range(width + len(hidden))]
         worker = select_tree([column(name) for name in parts], subquery(inner, "lakelet_part", parts))
         combine = select_tree(
             [named(column(part), name) for part, name in zip(parts, self._names, strict=False)], table(PARTIALS)
         )
-        _modify(combine, given.distinct, orders, given.limit, given.offset)
+        modify(combine, given.distinct, orders, given.limit, given.offset)
         return SplitQuery(worker, combine)
 
     def _sorted_by(self, expression: Node, hidden: list[Node]) -> Node:
@@ -224,9 +207,10 @@ class _Splitter:
         for order in self._modifiers.orders:
             self._check_sorted_names(order["expression"])
         groups = self._groups()
-        parts = AggregateParts(groups, self._columns)
+        aliases = {alias: self._items[place] for alias, place in self._aliases.items()}
+        parts = AggregateParts(groups, self._columns, aliases)
         items = [named(parts.combined(item), name) for item, name in zip(self._items, self._names, strict=True)]
-        having = parts.combined(self._select["having"]) if "having" in self._select else None
+        more = {key: parts.combined(self._select[key]) for key in ("having", "qualify") if key in self._select}
         orders = [
             {**order, "expression": self._ordered_by(order["expression"], parts)} for order in self._modifiers.orders
         ]
@@ -234,16 +218,20 @@ class _Splitter:
             parts.worker_items(), self._select["from_table"], self._select.get("where_clause"), parts.worker_groups()
         )
         combine = select_tree(items, table(PARTIALS), None, [column(part_name(at)) for at in range(len(groups))])
-        if having is not None:
-            combine["statements"][0]["node"]["having"] = having
+        node = combine["statements"][0]["node"]
+        node.update(more)
+        if groups and "group_sets" in self._select:
+            node["group_sets"] = self._select["group_sets"]
         given = self._modifiers
-        _modify(combine, given.distinct, orders, given.limit, given.offset)
+        modify(combine, given.distinct, orders, given.limit, given.offset)
         return SplitQuery(worker, combine)
 
     def _groups(self) -> list[Node]:
         expressions = self._select.get("group_expressions", [])
-        if self._select.get("group_sets", [list(range(len(expressions)))]) != [list(range(len(expressions)))]:
-            raise NotSplitError
+        if self._select.get("aggregate_handling") == _BY_ALL:
+            expressions = [item for item in self._items if not is_aggregate(item)]
+            if any(one.get("class") == "WINDOW" for one in expressions):
+                raise NotSplitError
         found: list[Node] = []
         for given in expressions:
             position = integer_of(given)
@@ -268,8 +256,8 @@ class _Splitter:
         return parts.combined(expression) if place is None else integer(place + 1)
 
 
-def _modifiers(select: Node) -> _Modifiers:
-    """What comes behind a SELECT; NotSplitError for what is not understood."""
+def _modifiers(select: Node, width: int) -> _Modifiers:
+    """What comes behind a SELECT of `width` columns; NotSplitError for what is not understood."""
     distinct, limit, offset = False, None, 0
     orders: Sequence[Node] = ()
     for one in select.get("modifiers", ()):
@@ -277,7 +265,7 @@ def _modifiers(select: Node) -> _Modifiers:
         if kind == "DISTINCT_MODIFIER" and not more:
             distinct = True
         elif kind == "ORDER_MODIFIER" and more <= {"orders"}:
-            orders = one.get("orders", ())
+            orders = [order for each in one.get("orders", ()) for order in _each_column(each, width)]
         elif kind == "LIMIT_MODIFIER" and more <= {"limit", "offset"}:
             limit = integer_of(one.get("limit", {}))
             skipped = integer_of(one["offset"]) if "offset" in one else 0
@@ -292,7 +280,17 @@ def _modifiers(select: Node) -> _Modifiers:
     return _Modifiers(distinct, orders, limit, offset)
 
 
-def _modify(select: Node, distinct: bool, orders: Sequence[Node], limit: int | None, offset: int) -> None:
+def _each_column(order: Node, width: int) -> list[Node]:
+    """What ORDER BY ALL stands for: all columns by their places."""
+    expression = order["expression"]
+    if expression.get("class") != "STAR":
+        return [order]
+    if set(expression) - {"class", "type", "columns", "query_location", "query_location_length"}:
+        raise NotSplitError
+    return [{**order, "expression": integer(place)} for place in range(1, width + 1)]
+
+
+def modify(select: Node, distinct: bool, orders: Sequence[Node], limit: int | None, offset: int) -> None:
     modifiers: list[Node] = []
     if distinct:
         modifiers.append({"type": "DISTINCT_MODIFIER"})

@@ -104,7 +104,7 @@ def references_in(node: object) -> list[Node]:
     """The references to columns in an expression."""
     if isinstance(node, list):
         return [found for one in node for found in references_in(one)]
-    if not isinstance(node, dict):
+    if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
         return []
     if node.get("class") == "COLUMN_REF":
         return [node]
@@ -123,6 +123,27 @@ def _plain(node: object, columns: Columns) -> object:
         return node
     if node.get("class") == "COLUMN_REF":
         return {"column": columns.resolved(node)}
+    if node.get("class") == "SUBQUERY":
+        # Its names are its own.
+        return {"query": without_places(node)}
     return {
         key: value if key == "literal" else _plain(value, columns) for key, value in node.items() if key not in _PLACES
     }
+
+
+def without_places(node: object) -> object:
+    """A part of a tree without the places of its words in the text."""
+    if isinstance(node, list):
+        return [without_places(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: value if key == "literal" else without_places(value)
+        for key, value in node.items()
+        if key not in ("query_location", "query_location_length")
+    }
+
+
+def statement(query: Node) -> Node:
+    """The tree of a text of one query."""
+    return {"error": False, "statements": [{"node": query}]}

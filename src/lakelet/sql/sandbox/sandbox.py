@@ -25,6 +25,7 @@ from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.lexer.quotes import listed, literal
 from lakelet.sql.lexer.words import Word, statements_of
 from lakelet.sql.query.plans import Plans
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.sandbox.explained_plan import plan_rows
 from lakelet.sql.sandbox.json_rows import json_bytes, json_relation, unique_columns
 from lakelet.sql.sandbox.sandbox_table import SandboxTables
@@ -66,9 +67,11 @@ class Sandbox:
         zone: str | None = None,
         opened: Callable[[Space], None] = lambda space: None,
         spread: Spread | None = None,
+        given: Mapping[str, Rows] | None = None,
     ) -> RunningQuery:
         """Check and bind one SELECT, or EXPLAIN of one; `zone` is that of texts without one. `opened` gets what can be
-        interrupted from then on. With a `spread`, other nodes take part in it where it is large enough."""
+        interrupted from then on. With a `spread`, other nodes take part in it where it is large enough. `given` are rows that
+        it reads beside tables."""
         check_text(text, "sql")
         statements = statements_of(text)
         if len(statements) != 1:
@@ -79,7 +82,7 @@ class Sandbox:
             opened(space)
             if zone is not None:
                 space.run(f"SET TimeZone = {literal(zone)}")
-            prepared = SandboxedQuery(space, query, params, tables, self._plans, zone is not None)
+            prepared = SandboxedQuery(space, query, params, tables, self._plans, zone is not None, given or {})
             prepared.prepare()
             if spread is not None and mode != _ANALYZE:
                 found = spread_query(prepared, zone, spread, is_explained=mode is not None)

@@ -15,14 +15,12 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.model.split import Split
 from lakelet.model.types import FLOATS, Atomic, Field, Row
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.read.writer_scan import WriterScan
 from lakelet.sql.engine.duck_types import duck_type, has_floats
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quotes import quoted
-from lakelet.sql.query.conditions import pruning_predicate
 from lakelet.sql.query.plans import Plans
 from lakelet.sql.query.relation import Rows
 from lakelet.sql.query.table_view import TableView, cast_columns, table_view
@@ -104,12 +102,6 @@ class SandboxTable:
         if self.buffered is None or not self.buffered.memory:
             return Overlay(None, None)
         return Overlay(*self.buffered.overlay())
-
-    def planned(self, texts: Sequence[str]) -> Sequence[Split]:
-        """The splits of the committed part, pruned as `committed` is."""
-        predicate = pruning_predicate(texts, self.scan.schema.fields)
-        scan = self.scan if predicate is None else replace(self.scan, where=predicate)
-        return scan.plan().splits
 
     def count(self) -> int | None:
         """The number of rows, if it is known without reading any."""

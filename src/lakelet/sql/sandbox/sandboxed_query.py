@@ -8,13 +8,13 @@ A name is that of a common table expression, of a table that is served, with or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakelet.catalog.names import DEFAULT_DATABASE, only_match
 from lakelet.catalog.sql_result import SqlResult
-from lakelet.errors import InvalidError, LakeletError
+from lakelet.errors import InternalError, InvalidError, LakeletError
 from lakelet.model.near_names import nearest
 from lakelet.model.types import Field, Kind
 from lakelet.sql.engine.duckdb_engine import Space
@@ -25,9 +25,10 @@ from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.parse_tree import Node, Reference, references
 from lakelet.sql.query.plans import Plans
 from lakelet.sql.query.query_words import default_names, is_duckdbs
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_view import TableView
-from lakelet.sql.sandbox.allow_list import check_tree, refused
+from lakelet.sql.sandbox.allow_list import RESERVED, check_tree, refused
 from lakelet.sql.sandbox.day_conditions import DAY, with_days
 from lakelet.sql.sandbox.hidden_columns import Edit, names_column, star_edits
 from lakelet.sql.sandbox.listed_tables import LISTINGS, SCHEMA
@@ -53,6 +54,8 @@ class SandboxedQuery:
     tables: SandboxTables
     plans: Plans
     has_zone: bool = False
+    # Rows under names of ours, which stand for no table.
+    given: Mapping[str, Rows] = field(default_factory=dict)
     placed: Placed = field(init=False)
     _tree: Node = field(init=False, default_factory=dict)
     _words: Sequence[Word] = field(init=False, default=())
@@ -67,6 +70,11 @@ class SandboxedQuery:
     def prepare(self) -> None:
         """Check the query and find its tables, whose rows are not there before `register`."""
         self.space.on_error(self._explain)
+        for name, rows in self.given.items():
+            if not name.startswith(RESERVED):
+                raise InternalError(f"expected a name that begins with {RESERVED}, found {name!r}")
+            self._listed.add(name)
+            self.space.add_temporary(name, f"FROM {self.space.add_rows(rows)}")
         self._words = words_of(self.text)
         edits = list(default_names(self._words, ()))
         self._parse(edits)
@@ -82,10 +90,11 @@ class SandboxedQuery:
         for word in names.value_words():
             self.space.hide_function(DEFAULT_DATABASE, word)
 
-    def register(self) -> None:
-        """Register the rows of the tables."""
+    def register(self, tables: Collection[SandboxTable] | None = None) -> None:
+        """Register the rows of the tables, or of some of them."""
         for name, table in self._opened.items():
-            self._add(name, table)
+            if tables is None or any(table is one for one in tables):
+                self._add(name, table)
 
     def register_without_rows(self) -> None:
         """Register the tables as if they had no rows, so that the query can be bound, and its types be known."""
@@ -111,13 +120,15 @@ class SandboxedQuery:
         """The parse tree of the query as it is now."""
         return self._tree
 
-    def tables_by_alias(self) -> dict[str, SandboxTable] | None:
-        """The tables by the aliases of their only uses, in lower case; None where there is anything else to read: a table twice,
-        a listing, a common table expression."""
-        found = {use.alias.lower(): self._meant[id(use.node)] for use in self._uses}
-        every = len(references(self._tree))
-        is_simple = len(found) == len(self._uses) == len(self._opened) == every and not self._listed
-        return found if is_simple else None
+    def tables_by_name(self) -> dict[str, SandboxTable]:
+        """The tables by the last parts of their names in the text, in lower case; without those whose names may be another's."""
+        found: dict[str, SandboxTable] = {}
+        doubtful = set()
+        for use in self._uses:
+            name, table = use.parts[-1].lower(), self._meant[id(use.node)]
+            if found.setdefault(name, table) is not table:
+                doubtful.add(name)
+        return {name: table for name, table in found.items() if name not in doubtful}
 
     def shown_columns(self, table: SandboxTable) -> list[str]:
         """The columns of a table's view."""
@@ -126,6 +137,10 @@ class SandboxedQuery:
     def hidden_columns(self, table: SandboxTable) -> tuple[str, ...]:
         """The columns that a table's view lacks."""
         return () if self._names_hidden(table) else table.hidden
+
+    def as_shown(self, table: SandboxTable) -> SandboxTable:
+        """The table as any text about it names it: what is hidden is so from all of the text."""
+        return replace(table, hidden=self.hidden_columns(table))
 
     @property
     def is_long(self) -> bool:

@@ -1,12 +1,15 @@
 """Every option of Java Paimon 1.4.2 is declared once, with its default, and documented."""
 
 import importlib.util
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
 
 import lakelet.options as options_package
+import lakelet.options.table as themes
 from lakelet.options import ACTED, CONNECTION_OPTIONS, KEPT, REFUSED, TABLE_OPTIONS, Option, find_option
 from lakelet.options.table.files import SST_OPTIONS
 from lakelet.options.table.iceberg import ICEBERG_OPTIONS
@@ -76,7 +79,11 @@ def test_every_meaning_is_one_sentence() -> None:
 
 
 def test_every_acted_option_has_a_constant() -> None:
-    constants = {value.name for value in vars(options_package).values() if isinstance(value, Option)}
+    modules = (
+        options_package,
+        *map(import_module, (f"{themes.__name__}.{found.name}" for found in iter_modules(themes.__path__))),
+    )
+    constants = {value.name for module in modules for value in vars(module).values() if isinstance(value, Option)}
     assert {option.name for option in TABLE_OPTIONS if option.effect is ACTED} <= constants
 
 

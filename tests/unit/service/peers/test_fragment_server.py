@@ -54,7 +54,7 @@ def test_a_fragment_that_has_its_turn_ends_whoever_waits(monkeypatch: pytest.Mon
             settings=SimpleNamespace(query_running=1), tables=None, started_engine=started_engine
         )
         server = FragmentServer(service)
-        message = SimpleNamespace(seconds=1.0)
+        message = SimpleNamespace(seconds=1.0, given=())
 
         async def rows() -> int:
             return len([one async for one in server.run(message) if one.batch])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,38 @@ def test_every_node_answers_with_the_work_of_all(tmp_path: Path, caplog: pytest.
             assert "one: " in told["distribution"]
             assert "GROUP BY" in told["worker"]
             assert "lakelet_partials" in told["combine"]
+
+    asyncio.run(run())
+    assert not [one for one in caplog.messages if "runs on one node" in one or "run elsewhere" in one]
+
+
+def _as_gateway(node: Node) -> None:
+    known = node.town.nodes[node.name]
+    node.town.nodes[node.name] = replace(known, role="gateway")
+
+
+def test_a_gateway_leaves_the_last_step_to_a_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three"), query_spread_bytes=0) as (_, nodes):
+            await _filled(nodes)
+            _as_gateway(nodes[0])
+            asked: list[Any] = []
+            for node in nodes:
+                whole = node.shared.fragments.run
+
+                def noted(message: Any, whole: Any = whole) -> Any:
+                    asked.append(message)
+                    return whole(message)
+
+                node.shared.fragments.run = noted  # type: ignore[method-assign]
+            assert json.loads(await nodes[0].rows(_SQL)) == _expected()
+            (combining,) = [one for one in asked if one.given]
+            assert len(asked) == 1 + sum(len(one.shares) - 1 for one in combining.given)
+            asked.clear()
+            # What is not split runs on one worker.
+            sql = "SELECT count(*) AS c FROM users a JOIN users b ON a.id = b.id"
+            assert json.loads(await nodes[0].rows(sql)) == [{"c": 60}]
+            assert [len(one.given) for one in asked] == [0]
 
     asyncio.run(run())
     assert not [one for one in caplog.messages if "runs on one node" in one or "run elsewhere" in one]

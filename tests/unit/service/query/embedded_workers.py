@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from lakelet.service.query.gathered_fragments import FragmentStream, WorkerLostError
 from lakelet.service.query.query_engine import QueryEngine
 from lakelet.service.query.query_limits import QueryLimits
-from lakelet.service.query.query_spread import FragmentStream, WorkerLostError
 from lakelet.sql.sandbox.spread import Fragment
 from tests.unit.service.query.served_lake import ServedLake
 
@@ -27,9 +27,13 @@ class EmbeddedWorkers:
     asked: list[tuple[str, Fragment]] = field(default_factory=list)
     lost_after: dict[str, int] = field(default_factory=dict)
     when_asked: Callable[[], object] = lambda: None
+    busy: dict[str, float] = field(default_factory=dict)
 
     def ids(self) -> Sequence[str]:
         return ("a", "b", "c")
+
+    def loads(self) -> Mapping[str, float]:
+        return self.busy
 
     def start(self, node: str, fragment: Fragment, seconds: float) -> FragmentStream:
         self.asked.append((node, fragment))
@@ -65,7 +69,7 @@ def spread_engine(
     workers = EmbeddedWorkers()
     with ExitStack() as stack:
         for name in ("a", "b", "c"):
-            known = workers if name == "a" else None
-            workers.engines[name] = QueryEngine(served.lake, served, replace(limits), workers=known)
+            known = workers if name == "a" else replace(workers, own=name)
+            workers.engines[name] = QueryEngine(served.lake, served, limits, workers=known)
             stack.callback(workers.engines[name].close)
         yield workers.engines["a"], workers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,6 +18,7 @@ from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from tests.tiers.examples import FIRST_SEED, examples
 from tests.unit.service.query.embedded_workers import EVERYTHING, EmbeddedWorkers, spread_engine
 from tests.unit.service.query.generated_queries import generated
+from tests.unit.service.query.nested_queries import nested
 from tests.unit.service.query.served_lake import USERS, ServedLake, engine_of, row, rows, served_lake
 
 SALES = (
@@ -128,12 +129,17 @@ def same(found: pa.Table, wanted: pa.Table, *, is_ordered: bool) -> bool:
     return given[0] == given[1] if is_ordered else sorted(given[0]) == sorted(given[1])
 
 
-def test_generated_queries_give_the_same_rows(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
+@pytest.mark.parametrize("made", [generated, nested])
+def test_generated_queries_give_the_same_rows(
+    alone: QueryEngine,
+    spread: tuple[QueryEngine, EmbeddedWorkers],
+    made: Callable[[random.Random], tuple[str, bool]],
+) -> None:
     engine, workers = spread
     rng = random.Random(11 + FIRST_SEED)
     together = 0
     for _ in range(examples(40)):
-        sql, is_ordered = generated(rng)
+        sql, is_ordered = made(rng)
         before = len(workers.asked)
         assert same(answer(engine, sql), answer(alone, sql), is_ordered=is_ordered), sql
         together += len(workers.asked) > before
@@ -158,6 +164,70 @@ def test_without_any_worker_one_node_answers(alone: QueryEngine, spread: tuple[Q
     sql = "SELECT city, count(*), avg(price) FROM sales GROUP BY city"
     assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
     assert {node for node, _ in workers.asked} == {"a", "b", "c"}
+
+
+_NOT_SPLIT = "SELECT a.id, a.city FROM sales a JOIN sales b ON a.id = b.id ORDER BY a.id DESC LIMIT 50"
+_LEFT = (
+    "WITH g AS (SELECT city, sum(big) AS b, count(*) AS n FROM sales GROUP BY city) SELECT * FROM g ORDER BY n, city"
+)
+
+
+@pytest.mark.parametrize(
+    "sql", [_NOT_SPLIT, _LEFT, "SELECT count(*) FROM sales s WHERE price > (SELECT avg(price) FROM sales)"]
+)
+def test_a_node_that_is_no_worker_has_others_combine(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    assert same(answer(engine, sql), answer(alone, sql), is_ordered=True)
+    told = {one["explain_key"]: one["explain_value"] for one in rows(engine, f"EXPLAIN {sql}")}
+    assert told["run by" if sql == _NOT_SPLIT else "combined by"] in ("a", "b", "c")
+    assert bool([1 for _, fragment in workers.asked if fragment.given]) == (sql != _NOT_SPLIT)
+
+
+@pytest.mark.parametrize("made", [generated, nested])
+def test_what_others_combine_is_the_same(
+    alone: QueryEngine,
+    spread: tuple[QueryEngine, EmbeddedWorkers],
+    made: Callable[[random.Random], tuple[str, bool]],
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    rng = random.Random(12 + FIRST_SEED)
+    for _ in range(examples(20)):
+        sql, is_ordered = made(rng)
+        assert same(answer(engine, sql), answer(alone, sql), is_ordered=is_ordered), sql
+    assert workers.asked
+
+
+def test_what_is_not_split_runs_where_there_is_least_to_do(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, workers = spread
+    # Three, besides the one that asks.
+    monkeypatch.setattr(QueryEngine, "load", property(lambda _: 4))
+    workers.busy = {"a": 0.0, "b": 2.0, "c": 1.0}
+    assert same(answer(engine, _NOT_SPLIT), answer(alone, _NOT_SPLIT), is_ordered=True)
+    assert [node for node, _ in workers.asked] == ["c"]
+    workers.asked.clear()
+    # It is not handed over for one query more.
+    workers.busy = {"a": 9.0, "b": 2.0, "c": 2.0}
+    assert same(answer(engine, _NOT_SPLIT), answer(alone, _NOT_SPLIT), is_ordered=True)
+    assert not workers.asked
+
+
+def test_a_node_that_combines_and_is_lost_leaves_it_to_another(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    workers.lost_after = {"b": 1}
+    workers.busy = {"a": 1.0, "c": 1.0}
+    assert same(answer(engine, _LEFT), answer(alone, _LEFT), is_ordered=True)
+    combining = [node for node, fragment in workers.asked if fragment.given]
+    assert combining[0] == "b"
+    assert len(combining) > 1
 
 
 def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
@@ -186,6 +256,15 @@ def test_a_node_that_is_no_worker_sends_what_it_has_buffered(
         "SELECT count(*) FROM sales WHERE kind = 1",
         "SELECT *, c.name FROM sales s JOIN cities c ON s.city = c.name",
         "SELECT id, id, id AS id FROM sales WHERE id > 3",
+        "SELECT city, row_number() OVER (ORDER BY id) FROM sales",
+        "SELECT kind, city, count(*) FROM sales GROUP BY ROLLUP (kind, city)",
+        "SELECT median(id) FROM sales",
+        "WITH x AS (SELECT id FROM sales) SELECT count(*) FROM x",
+        "SELECT id FROM sales WHERE kind = 1 UNION ALL SELECT people FROM cities",
+        "SELECT sum(id ORDER BY id) FROM sales",
+        "SELECT max(id, 2) FROM sales",
+        "SELECT id FROM sales WHERE id IN (SELECT max(id) FROM sales)",
+        "SELECT DISTINCT ON (city) city FROM sales ORDER BY city",
         'SELECT s.id AS "An id", \'x\' AS "count(*)" FROM default.sales s WHERE "id" > 3',
     ],
 )
@@ -200,20 +279,14 @@ def test_such_queries_are_spread(alone: QueryEngine, spread: tuple[QueryEngine, 
     [
         "SELECT * FROM sales LIMIT 3",
         "SELECT count(*) FROM sales",
-        "SELECT city, row_number() OVER (ORDER BY id) FROM sales",
-        "SELECT kind, city, count(*) FROM sales GROUP BY ROLLUP (kind, city)",
-        "SELECT median(id) FROM sales",
         "SELECT s.id FROM sales s FULL JOIN cities c ON c.name = s.city",
         "SELECT a.id FROM sales a JOIN sales b ON a.id = b.id",
-        "SELECT id FROM sales WHERE id IN (SELECT max(id) FROM sales)",
-        "WITH x AS (SELECT id FROM sales) SELECT count(*) FROM x",
-        "SELECT id FROM sales WHERE kind = 1 UNION ALL SELECT people FROM cities",
         "SELECT upper(city) AS city, count(*) FROM sales GROUP BY city",
         "SELECT city COLLATE nocase, count(*) FROM sales GROUP BY 1",
         "SELECT table_name FROM information_schema.tables ORDER BY ALL",
-        "SELECT sum(id ORDER BY id) FROM sales",
-        "SELECT DISTINCT ON (city) city FROM sales ORDER BY city",
-        "SELECT max(id, 2) FROM sales",
+        "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r WHERE a < 3) SELECT id FROM sales JOIN r ON a = kind",
+        "SELECT id, random() FROM sales",
+        "SELECT count(*) FROM (SELECT id FROM sales LIMIT 9)",
     ],
 )
 def test_such_queries_run_on_one_node(
