@@ -22,6 +22,13 @@ LISTED = dict(
     for line in (Path(__file__).parent / "paimon-1.4.2-options.txt").read_text(encoding="utf-8").splitlines()
 )
 DECLARED = {option.name: option for option in TABLE_OPTIONS}
+THEMES = [import_module(f"{themes.__name__}.{found.name}") for found in iter_modules(themes.__path__)]
+CONSTANTS = [
+    (name, value)
+    for module in (options_package, *THEMES)
+    for name, value in vars(module).items()
+    if isinstance(value, Option)
+]
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +86,7 @@ def test_every_meaning_is_one_sentence() -> None:
 
 
 def test_every_acted_option_has_a_constant() -> None:
-    modules = (
-        options_package,
-        *map(import_module, (f"{themes.__name__}.{found.name}" for found in iter_modules(themes.__path__))),
-    )
-    constants = {value.name for module in modules for value in vars(module).values() if isinstance(value, Option)}
+    constants = {value.name for _, value in CONSTANTS}
     assert {option.name for option in TABLE_OPTIONS if option.effect is ACTED} <= constants
 
 
@@ -113,7 +116,7 @@ def test_every_option_that_is_acted_on_is_read_somewhere() -> None:
     package = ROOT / "src" / "lakelet"
     sources = [path for path in package.rglob("*.py") if package / "options" not in path.parents]
     code = "\n".join(path.read_text(encoding="utf-8") for path in [*sources, package / "options" / "values.py"])
-    names = {id(value): name for name, value in vars(options_package).items() if isinstance(value, Option)}
+    names = {id(value): name for name, value in CONSTANTS}
     acted = [option for option in TABLE_OPTIONS if option.effect is ACTED]
     assert [
         option.name
