@@ -82,6 +82,8 @@ class LogLink:
         # The newest generation that is known here; None before the first look.
         self._generation: int | None = None
         self._is_to_move = False
+        # Whether the marker of this node may be gone.
+        self._is_to_mark = False
         self._retry_at: float | None = None
         self.retry_seconds = _RETRY_SECONDS
         # Why there is no copy.
@@ -190,12 +192,18 @@ class LogLink:
         logged = self.logged
         newest = self._records.newest(logged.origin, logged.folder)
         generation = 0 if newest is None else newest.generation
-        before, self._generation = self._generation, max(generation, self._generation or 0)
-        if newest is not None and newest.state != COPIED:
-            # This node was taken for dead: its marker may be gone, and is back before any row.
+        before = self._generation
+        is_gone = before is not None and generation < before
+        if is_gone or (newest is not None and newest.state != COPIED):
+            self._is_to_mark = True
+            # This node was taken for dead: its marker may be gone, and is back before any row. Where that fails nothing is
+            # learned yet: the next look has to find the adoption once more.
             self._nodes.mark()
-            if before is not None and generation > before:
-                raise LogsAdoptedError(f"node {newest.holder} commits what this one has acknowledged so far")
+        self._generation = generation
+        if is_gone:
+            raise LogsAdoptedError("the records of its copies were deleted: a node may have committed its rows")
+        if newest is not None and newest.state != COPIED and before is not None and generation > before:
+            raise LogsAdoptedError(f"node {newest.holder} commits what this one has acknowledged so far")
         problems = []
         for node in self._nodes.candidates(logged.folder):
             link = _Link(node, f"{generation + 1}-{self._ids.uuid().replace('-', '')[:_TOKEN_LETTERS]}")
@@ -210,6 +218,10 @@ class LogLink:
             if not self._records.claim(made):
                 raise UnavailableError("another copy of its logs has come to count")
             self._generation = made.generation
+            if self._is_to_mark:
+                # Whoever deleted the marker meanwhile may have looked for copies before this one counted.
+                self._nodes.mark()
+                self._is_to_mark = False
             if self._last is not None:
                 self._superseded.append(self._last)
             self._last = self._link = link

@@ -9,6 +9,7 @@ look     links leave nodes that leave, or are gone: what is not committed there 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from lakelet.cluster.replica_records import ReplicaRecords
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import LakeletError
 from lakelet.ids import RandomIds
+from lakelet.realtime.settings import wal_path
 from lakelet.service.replicas.adoption import Adoption
 from lakelet.service.replicas.held_logs import HeldLogs
 from lakelet.service.replicas.log_link import LoggedTable, LogLink
@@ -68,8 +70,9 @@ class Replicas:
         return self._link if self._service.settings.wal_replicas else None
 
     def _link(self, opened: OpenTable) -> LogLink:
+        # Of the table that is there now, as the writer has it: it may have been created again since it was opened.
         identity = table_identity(opened.table.home)
-        folder = opened.log_folder
+        folder = os.path.basename(wal_path(self._service.settings.wal_folder, identity))
         logged = LoggedTable(self._members.node.id, identity, opened.table.name, folder)
         clock, ended = self._service.clock, partial(self._end, folder)
         made = LogLink(logged, self.nodes, self._calls, self._records, clock, RandomIds(), self._part_bytes, ended)

@@ -202,6 +202,65 @@ def test_a_node_that_was_taken_for_dead_goes_on_with_another_log(tmp_path: Path)
     assert table.ids() == [1, 3]
 
 
+def test_an_adoption_is_not_forgotten_where_the_marker_cannot_be_put_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    assert table.adopt("p") == 1
+
+    def silent() -> None:
+        raise UnavailableError("the store is silent")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table.nodes, "mark", silent)
+        with pytest.raises(OutcomeUnknownError):
+            writer.put(row(2))
+    with pytest.raises(UnavailableError, match="commits what this one has acknowledged"):
+        writer.put(row(3))
+    writer.put(row(4))
+    writer.close()
+    assert table.ids() == [1, 4]
+
+
+def test_a_node_whose_records_were_deleted_goes_on_with_another_log(tmp_path: Path) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    assert table.adopt("p") == 1
+    # Somebody took it for lost for good.
+    table.records.forget("origin")
+    with suppress(OutcomeUnknownError, UnavailableError):
+        writer.put(row(2))
+    writer.put(row(3))
+    writer.close()
+    assert table.ids() == [1, 3]
+
+
+def test_a_marker_that_is_deleted_while_a_copy_begins_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    table.adopt("p")
+    with pytest.raises(OutcomeUnknownError):
+        writer.put(row(2))
+    marked = [False]
+    monkeypatch.setattr(table.nodes, "mark", lambda: marked.__setitem__(0, True))
+
+    def unmarked(node: str, point: str) -> None:
+        # Somebody who has found all copies adopted deletes the marker just before the new one counts.
+        marked[0] &= point != "after open"
+
+    table.calls.fault = unmarked
+    writer.put(row(3))
+    table.calls.fault = lambda node, point: None
+    assert marked == [True]
+    writer.close()
+
+
 def test_rows_that_another_node_has_committed_are_read_once(tmp_path: Path) -> None:
     table = CopiedTable(tmp_path)
     writer = table.copied_writer()
