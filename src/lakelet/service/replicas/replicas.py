@@ -23,6 +23,7 @@ from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import LakeletError
 from lakelet.ids import RandomIds
 from lakelet.realtime.settings import wal_path
+from lakelet.realtime.wal.key_file import kept_keys
 from lakelet.service.replicas.adoption import Adoption
 from lakelet.service.replicas.held_logs import HeldLogs
 from lakelet.service.replicas.log_link import LoggedTable, LogLink
@@ -72,10 +73,14 @@ class Replicas:
     def _link(self, opened: OpenTable) -> LogLink:
         # Of the table that is there now, as the writer has it: it may have been created again since it was opened.
         identity = table_identity(opened.table.home)
-        folder = os.path.basename(wal_path(self._service.settings.wal_folder, identity))
+        path = wal_path(self._service.settings.wal_folder, identity)
+        folder = os.path.basename(path)
         logged = LoggedTable(self._members.node.id, identity, opened.table.name, folder)
         clock, ended = self._service.clock, partial(self._end, folder)
-        made = LogLink(logged, self.nodes, self._calls, self._records, clock, RandomIds(), self._part_bytes, ended)
+        kept = partial(kept_keys, path, clock)
+        made = LogLink(
+            logged, self.nodes, self._calls, self._records, clock, RandomIds(), self._part_bytes, ended, kept
+        )
         with self._lock:
             self._links[folder] = (opened, made)
         return made

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,52 @@ def test_a_last_group_that_was_never_acknowledged_leaves_no_key(tmp_path: Path) 
         type(copy).delete = original  # type: ignore[method-assign]
     assert kept == [b"first"]
     assert table.ids() == [1]
+
+
+def test_another_copy_has_the_names_of_writes_that_are_committed(tmp_path: Path) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    now = table.table.home.clock.now_ms()
+    writer.put_together([row(1)], [WalKey(b"first", now, b"")])
+    writer.flush()
+    table.calls.fault = fails_at("p", "before append", times=99)
+    writer.put_together([row(2)], [WalKey(b"second", now, b"")])
+    (copy,) = table.copies("q")
+    assert _keys(copy.path, now) == [b"first"]
+    end(writer)
+    # The next process begins another one.
+    writer = table.copied_writer()
+    table.calls.fault = lambda node, point: None
+    writer.put(row(3))
+    newest = table.records.newest("origin", copy.folder)
+    assert newest is not None
+    (copy,) = [one for one in table.copies("p") if one.token == newest.token]
+    assert _keys(copy.path, now) == [b"first", b"second"]
+    writer.close()
+
+
+def test_names_of_a_log_go_to_the_copy_though_it_did_not_answer_at_first(tmp_path: Path) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    link, told = table.link, threading.Semaphore(0)
+    assert link is not None
+    original = link.committed
+
+    def committed(number: int, keys: Sequence[WalKey]) -> None:
+        original(number, keys)
+        told.release()
+
+    link.committed = committed  # type: ignore[method-assign]
+    now = table.table.home.clock.now_ms()
+    table.calls.fault = fails_at("p", "before drop_logs")
+    for id in (1, 2):
+        writer.put_together([row(id)], [WalKey(b"%d" % id, now, b"")])
+        writer.flush()
+        # A flush returns before its copy has heard of it.
+        assert told.acquire(timeout=60)
+    (copy,) = table.copies("p")
+    assert _keys(copy.path, now) == [b"1", b"2"]
+    writer.close()
 
 
 def _keys(path: str, now_ms: int) -> list[bytes]:
