@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.errors import OutcomeUnknownError, UnavailableError
 from lakelet.format.wal.wal_group import WalKey
-from lakelet.realtime import flush_worker
+from lakelet.realtime import flush, flush_worker
 from lakelet.realtime.row_writer import RowWriter
 from lakelet.realtime.wal.key_file import KeyFile
 from lakelet.realtime.wal.wal_file import WalFile
@@ -277,6 +277,47 @@ def test_rows_that_another_node_has_committed_are_read_once(tmp_path: Path) -> N
             writer.put(row(100 * id))
         writer.flush()
     assert table.ids() == [1, 10, 2, 20]
+    writer.close()
+
+
+def test_what_others_have_committed_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    for id in range(10, 22):
+        table.table.write([row(id)])
+    writer.put(row(1))
+    assert writer.scan().to_arrow().num_rows == 13
+    asked: list[int] = []
+    original = flush.try_snapshot
+    monkeypatch.setattr(flush, "try_snapshot", lambda home, number: asked.append(number) or original(home, number))
+    assert writer.scan().to_arrow().num_rows == 13
+    assert asked == []
+    table.table.write([row(22)])
+    (pinned,) = writer.pin()
+    assert pinned.flush_base == table.table.snapshots()[-1].id
+    assert asked == [pinned.flush_base]
+    # A flush by another node is still found.
+    assert table.adopt("p") == 1
+    assert writer.scan().to_arrow().num_rows == 14
+    writer.close()
+    assert table.ids() == [1, *range(10, 23)]
+
+
+def test_snapshots_that_are_expired_are_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    assert table.adopt("p") == 1
+    for id in range(10, 30):
+        table.table.write([row(id)])
+    table.table.expire_snapshots(retain_max=2)
+    there = {one.id for one in table.table.snapshots()}
+    asked: list[int] = []
+    original = flush.try_snapshot
+    monkeypatch.setattr(flush, "try_snapshot", lambda home, number: asked.append(number) or original(home, number))
+    # Its own row is in the table, which only the last number of its user says.
+    assert writer.scan().to_arrow().num_rows == 21
+    assert set(asked) <= there
     writer.close()
 
 
