@@ -72,7 +72,8 @@ class Adoption:
     def check_not_adopting(self, opened: OpenTable) -> None:
         """OutcomeUnknownError while requests may be in a copy whose rows are being committed."""
         adopting = {copy.identity for copy in self._adopting}
-        if adopting and table_identity(opened.table.home) in adopting:
+        # As it was opened: the event loop asks, and waits for no store.
+        if adopting and opened.identity in adopting:
             raise OutcomeUnknownError(f"table {opened.name!r}: logs of a node that is gone are being committed")
 
     def resume(self) -> None:

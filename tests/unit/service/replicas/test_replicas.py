@@ -178,6 +178,11 @@ def test_one_adoption_that_ends_does_not_end_another_of_the_same_table(
                 patch.setattr(adoption, "recover_table", silent)
                 with pytest.raises(UnavailableError):
                     await two.service.in_thread(adopting.adopt, copy)
+            with monkeypatch.context() as patch:
+                # The event loop asks, which waits for no store.
+                patch.setattr(adoption, "table_identity", silent)
+                with pytest.raises(OutcomeUnknownError, match="being committed"):
+                    adopting.check_not_adopting(two.service.tables.open("users"))
             # That of a node which has left counts no longer.
             held.open("gone", "1-a", copy.identity, copy.table)
             (other,) = [one for one, _ in held.all() if one.origin == "gone"]
