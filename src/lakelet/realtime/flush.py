@@ -10,7 +10,7 @@ numbers of those before it, so that nothing is written again at the commit. Else
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from lakelet.commit.dropped_table import noticing_drop
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.metadata.table_identity import table_identity, table_uuid
+from lakelet.commit.metadata.version_ids import snapshot_ids
 from lakelet.errors import ConflictError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
@@ -32,6 +33,9 @@ from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.committed_write import CommittedWrite
 from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.writable import check_writable
+
+# Of more than these some may be expired, and each that is gone would be asked for.
+_MANY_SNAPSHOTS = 8
 
 
 class TableReplacedError(ConflictError):
@@ -113,24 +117,34 @@ def is_in_snapshot(
     home: TableHome, user: str, memtable: Flushed, snapshot: Snapshot | None, schema: TableSchema
 ) -> bool:
     """Whether a snapshot, read before this call, shows the rows of a memtable. A flush commits before it can say so: what was
-    committed since it began is looked at. Where level 0 is hidden, rows show by the compaction of their flush."""
+    committed since it began is looked at, once for a memtable, whose log another node may have had for long. Where level 0 is
+    hidden, rows show by the compaction of their flush."""
     committed, base = memtable.committed_in, memtable.flush_base
     if snapshot is None or (committed is None and base is None):
         return False
     if committed is not None and committed <= snapshot.id:
         return True
     hides = bool(schema.primary_keys) and hides_level0(TableOptions(schema.options))
-    is_expired = False
+    numbers: Sequence[int] = range((base or 0) + 1, snapshot.id + 1)
+    count = len(numbers)
+    if count > _MANY_SNAPSHOTS:
+        numbers = [number for number in snapshot_ids(home) if number in numbers]
+    is_expired, is_begun = len(numbers) < count, False
     # The last snapshot of a flush may be that of a compaction, behind the one that has the rows.
-    for number in range((base or 0) + 1, snapshot.id + 1):
+    for number in numbers:
         found = try_snapshot(home, number)
         is_expired = is_expired or found is None
-        if found is None or (found.commit_kind is CommitKind.COMPACT) is not hides:
+        if found is None or found.commit_user != user or found.commit_identifier != memtable.sequence_number:
             continue
-        if found.commit_user == user and found.commit_identifier == memtable.sequence_number:
+        if (found.commit_kind is CommitKind.COMPACT) is hides:
             return True
-    if not is_expired or hides:
+        is_begun = True
+    if is_expired and hides:
         return False
     # Expiry keeps the last number of a user whose snapshots it deletes; all of these are before this one.
-    last = last_identifier(home, user)
-    return last is not None and memtable.sequence_number <= last
+    last = last_identifier(home, user) if is_expired else None
+    if last is not None and memtable.sequence_number <= last:
+        return True
+    if isinstance(memtable, Memtable) and not is_begun:
+        memtable.flush_base = max(memtable.flush_base or 0, snapshot.id)
+    return False

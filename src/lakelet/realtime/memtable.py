@@ -33,7 +33,6 @@ from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.options import FOLDING, MERGE_ENGINE, SEQUENCE_FIELD, TableOptions
 from lakelet.realtime.arrivals import Arrivals, RowBlock, memory_schema
-from lakelet.scan.tree import hides_level0
 
 ENTRY_BYTES = 40
 # The sequence number and the timestamp; the type of the record is counted with the value.
@@ -81,8 +80,6 @@ class Memtable:
         self.deleted: set[bytes] = set()
         self.keeps_first = keeps_first(schema)
         self.is_sequenced = is_sequenced(schema)
-        # Whether its rows show by a compaction that follows their commit.
-        self.is_hidden = bool(schema.primary_keys) and hides_level0(TableOptions(schema.options))
         self._merge = MergeSpec.of(schema) if self.is_sequenced else None
         # Whether the row of a key depends on what older memtables and the snapshot hold of it.
         self.depends_on_others = self.keeps_first or self.is_sequenced or self.folds

@@ -66,8 +66,8 @@ class Memtables:
     def drop_oldest(self, committed_in: int | None) -> None:
         """Remove the one that was flushed."""
         flushed = self._tables.pop(0)
-        if self._base is not None and committed_in is not None and not flushed.is_hidden:
-            # Whoever commits them, they are committed in the order of their numbers.
+        if self._base is not None and committed_in is not None:
+            # A memtable that is opened from now on is committed behind it, whoever commits it.
             self._base = max(self._base, committed_in)
         flushed.committed_in = committed_in
         flushed.state = MemtableState.FLUSHED

@@ -302,6 +302,10 @@ class RowWriter:
         # Read first: what is flushed from now on is committed behind it.
         latest = latest_snapshot(self._home)
         newest = 0 if latest is None else latest.id
+        if self._copy is not None:
+            # So that readers need not look at what was committed since they were opened.
+            for one in self._memtables.all:
+                is_in_snapshot(self._home, self._user, one, latest, one.schema)
         with self._memtables.changed:
             held = [
                 (one, newest if one.flush_base is None else one.flush_base, one.committed_in, one.copy())

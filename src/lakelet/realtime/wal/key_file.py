@@ -24,6 +24,8 @@ from lakelet.format.wal.wal_group import WalKey
 if TYPE_CHECKING:
     import sqlite3
 
+    from lakelet.clock import Clock
+
 VALID_MS = 24 * 60 * 60 * 1000
 MOST_KEYS = 1_000_000
 _NAME = "keys.db"
@@ -139,3 +141,12 @@ class KeyFile:
 def is_valid(time_ms: int, now_ms: int) -> bool:
     """Whether a name of that time still stands for its write."""
     return time_ms > now_ms - VALID_MS
+
+
+def kept_keys(folder: str, clock: Clock) -> Iterator[list[WalKey]]:
+    """The names in a folder of logs that are valid now, in parts; for whoever does not have the file open."""
+    file = KeyFile(folder)
+    try:
+        yield from file.valid(clock.now_ms())
+    finally:
+        file.close()

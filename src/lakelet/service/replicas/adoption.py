@@ -13,6 +13,7 @@ The marker of a node of which all copies are adopted is deleted by whoever sees 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lakelet.cluster.cluster_node import ClusterNode
@@ -61,8 +62,8 @@ class Adoption:
         self._records = records
         self._markers = markers
         self._absent = absent
-        # Identities of tables of which a copy is claimed and not committed yet.
-        self._adopting: frozenset[str] = frozenset()
+        # Copies that may be claimed, and are not committed yet.
+        self._adopting: frozenset[HeldCopy] = frozenset()
         # Nodes that were gone at the last look, too.
         self._gone: frozenset[str] = frozenset()
         self.adopted_rows = 0
@@ -70,7 +71,9 @@ class Adoption:
 
     def check_not_adopting(self, opened: OpenTable) -> None:
         """OutcomeUnknownError while requests may be in a copy whose rows are being committed."""
-        if self._adopting and table_identity(opened.table.home) in self._adopting:
+        adopting = {copy.identity for copy in self._adopting}
+        # As it was opened: the event loop asks, and waits for no store.
+        if adopting and opened.identity in adopting:
             raise OutcomeUnknownError(f"table {opened.name!r}: logs of a node that is gone are being committed")
 
     def resume(self) -> None:
@@ -82,7 +85,7 @@ class Adoption:
                     self.adopt(copy)
             except (LakeletError, OSError) as error:
                 # It may have been claimed.
-                self._adopting |= {copy.identity}
+                self._adopting |= {copy}
                 _LOG.warning("the copy of the logs of node %s, %s: %s", copy.origin, copy.table, error)
 
     def look(self) -> None:
@@ -115,22 +118,26 @@ class Adoption:
         if newest is None or newest.token != copy.token or self._home(copy) is None:
             self._held.close_copy(copy)
             copy.delete()
+            self._adopting -= {copy}
         elif newest.state != COPIED:
             # It was claimed before the node came back.
             self.adopt(copy)
+        else:
+            # Its node has come back before it could be claimed, and is asked about requests again.
+            self._adopting -= {copy}
 
     def adopt(self, copy: HeldCopy) -> None:
         """Commit the rows of a copy, if it counts."""
         # Before it is claimed: nothing is acknowledged by it from here on.
         self._held.close_copy(copy)
-        self._adopting |= {copy.identity}
+        self._adopting |= {copy}
         record = self._records.adopt(copy.origin, copy.folder, copy.token)
         if record is not None and record.state != ADOPTED:
             self._commit(copy)
             self._records.end_adoption(record)
             self.adopted += 1
         copy.delete()
-        self._adopting -= {copy.identity}
+        self._adopting -= {copy}
 
     def _commit(self, copy: HeldCopy) -> None:
         home = self._home(copy)
@@ -182,8 +189,10 @@ class Adoption:
     def _served(self, copy: HeldCopy) -> OpenTable | None:
         """The table of a copy, also where it has another name by now."""
         for opened in self._service.tables.all():
-            if table_identity(opened.table.home) == copy.identity:
-                return opened
+            # One that somebody has dropped a moment ago is none.
+            with suppress(NotFoundError):
+                if table_identity(opened.table.home) == copy.identity:
+                    return opened
         return None
 
     def _answers(self, origin: str) -> bool:

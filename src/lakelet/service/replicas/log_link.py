@@ -4,13 +4,15 @@
                  another node, all logs, the next generation ── an error, a slow answer, a node that leaves
 
 The generation is created in the warehouse (`cluster/replica_records`) when the new copy has everything, and before anything is
-acknowledged by it. A copy that fails is never written again, so that no late message of it can matter.
+acknowledged by it. A copy that fails is never written again, so that no late message of it can matter. A new copy also gets the
+names of writes whose logs are committed: whoever adopts it knows the requests of a day.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
 _TOKEN_LETTERS = 12
+# Logs have numbers from 1 on.
+_NO_LOG = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,9 @@ class LogLink:
         ids: Ids,
         part_bytes: int,
         ended: Callable[[], None],
+        kept: Callable[[], Iterable[Sequence[WalKey]]],
     ) -> None:
+        """`kept` has the names of writes whose log is committed, in parts."""
         self.logged = logged
         self._nodes = nodes
         self._calls = calls
@@ -71,6 +77,11 @@ class LogLink:
         # The most that is sent in one message.
         self._part_bytes = part_bytes
         self._ended = ended
+        self._kept = kept
+        # Held while a copy begins: names of a log that is committed meanwhile are kept before they are read, or sent to it.
+        self._begins = threading.Lock()
+        # Names that a copy was sent and may not have.
+        self._due: list[WalKey] = []
         self._link: _Link | None = None
         # The copy that counts, also where it has failed; and those that count no longer.
         self._last: _Link | None = None
@@ -82,6 +93,8 @@ class LogLink:
         # The newest generation that is known here; None before the first look.
         self._generation: int | None = None
         self._is_to_move = False
+        # Whether the marker of this node may be gone.
+        self._is_to_mark = False
         self._retry_at: float | None = None
         self.retry_seconds = _RETRY_SECONDS
         # Why there is no copy.
@@ -150,14 +163,17 @@ class LogLink:
 
     def committed(self, number: int, keys: Sequence[WalKey]) -> None:
         """Have a log deleted whose rows are committed; for any thread."""
-        link = self._link
-        if link is None:
-            return
-        try:
-            self._calls.drop_logs(link.node, self.logged.origin, link.token, number, keys)
-        except NotCopiedError as error:
-            # The next group finds out, or the holder that the rows are committed.
-            _LOG.info("table %s: a copy of a log stays: %s", self.logged.table, error)
+        with self._begins:
+            link = self._link
+            if link is None:
+                return
+            self._due += keys
+            try:
+                self._calls.drop_logs(link.node, self.logged.origin, link.token, number, self._due)
+                self._due = []
+            except NotCopiedError as error:
+                # The next group finds out, or the holder that the rows are committed.
+                _LOG.info("table %s: a copy of a log stays: %s", self.logged.table, error)
 
     def close(self, *, all_committed: bool) -> None:
         """End; the copy is deleted where all rows are committed."""
@@ -179,7 +195,8 @@ class LogLink:
     def _open(self, logs: Callable[[], Sequence[LogPart]]) -> None:
         """Begin a copy with all logs at the first node that takes it."""
         try:
-            self._begin(logs)
+            with self._begins:
+                self._begin(logs)
         except LakeletError as error:
             self._retry_at = self._clock.monotonic() + self.retry_seconds
             self.problem = str(error)
@@ -190,18 +207,26 @@ class LogLink:
         logged = self.logged
         newest = self._records.newest(logged.origin, logged.folder)
         generation = 0 if newest is None else newest.generation
-        before, self._generation = self._generation, max(generation, self._generation or 0)
-        if newest is not None and newest.state != COPIED:
-            # This node was taken for dead: its marker may be gone, and is back before any row.
+        before = self._generation
+        is_gone = before is not None and generation < before
+        if is_gone or (newest is not None and newest.state != COPIED):
+            self._is_to_mark = True
+            # This node was taken for dead: its marker may be gone, and is back before any row. Where that fails nothing is
+            # learned yet: the next look has to find the adoption once more.
             self._nodes.mark()
-            if before is not None and generation > before:
-                raise LogsAdoptedError(f"node {newest.holder} commits what this one has acknowledged so far")
+        self._generation = generation
+        if is_gone:
+            raise LogsAdoptedError("the records of its copies were deleted: a node may have committed its rows")
+        if newest is not None and newest.state != COPIED and before is not None and generation > before:
+            raise LogsAdoptedError(f"node {newest.holder} commits what this one has acknowledged so far")
         problems = []
         for node in self._nodes.candidates(logged.folder):
             link = _Link(node, f"{generation + 1}-{self._ids.uuid().replace('-', '')[:_TOKEN_LETTERS]}")
             try:
                 self._calls.open(node, logged.origin, link.token, logged.identity, logged.table)
                 sizes = self._copied(link, logs())
+                for names in self._kept():
+                    self._calls.drop_logs(node, logged.origin, link.token, _NO_LOG, names)
             except NotCopiedError as error:
                 problems.append(str(error))
                 self._nodes.avoid(node.id)
@@ -210,10 +235,14 @@ class LogLink:
             if not self._records.claim(made):
                 raise UnavailableError("another copy of its logs has come to count")
             self._generation = made.generation
+            if self._is_to_mark:
+                # Whoever deleted the marker meanwhile may have looked for copies before this one counted.
+                self._nodes.mark()
+                self._is_to_mark = False
             if self._last is not None:
                 self._superseded.append(self._last)
             self._last = self._link = link
-            self._sizes = sizes
+            self._sizes, self._due = sizes, []
             self.begun += 1
             with suppress(LakeletError):
                 self._records.delete_before(made)

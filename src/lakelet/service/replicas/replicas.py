@@ -9,6 +9,7 @@ look     links leave nodes that leave, or are gone: what is not committed there 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,8 @@ from lakelet.cluster.replica_records import ReplicaRecords
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import LakeletError
 from lakelet.ids import RandomIds
+from lakelet.realtime.settings import wal_path
+from lakelet.realtime.wal.key_file import kept_keys
 from lakelet.service.replicas.adoption import Adoption
 from lakelet.service.replicas.held_logs import HeldLogs
 from lakelet.service.replicas.log_link import LoggedTable, LogLink
@@ -68,11 +71,16 @@ class Replicas:
         return self._link if self._service.settings.wal_replicas else None
 
     def _link(self, opened: OpenTable) -> LogLink:
+        # Of the table that is there now, as the writer has it: it may have been created again since it was opened.
         identity = table_identity(opened.table.home)
-        folder = opened.log_folder
+        path = wal_path(self._service.settings.wal_folder, identity)
+        folder = os.path.basename(path)
         logged = LoggedTable(self._members.node.id, identity, opened.table.name, folder)
         clock, ended = self._service.clock, partial(self._end, folder)
-        made = LogLink(logged, self.nodes, self._calls, self._records, clock, RandomIds(), self._part_bytes, ended)
+        kept = partial(kept_keys, path, clock)
+        made = LogLink(
+            logged, self.nodes, self._calls, self._records, clock, RandomIds(), self._part_bytes, ended, kept
+        )
         with self._lock:
             self._links[folder] = (opened, made)
         return made

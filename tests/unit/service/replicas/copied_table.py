@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from lakelet.clock import SystemClock
@@ -17,6 +18,7 @@ from lakelet.ids import RandomIds
 from lakelet.realtime.open import open_writer, recover_table
 from lakelet.realtime.row_writer import RowWriter
 from lakelet.realtime.settings import wal_path
+from lakelet.realtime.wal.key_file import kept_keys
 from lakelet.service.replicas.held_logs import HeldLogs
 from lakelet.service.replicas.log_link import LoggedTable, LogLink
 from lakelet.service.replicas.replica_calls import NotCopiedError
@@ -106,6 +108,7 @@ class CopiedTable(WrittenTable):
             RandomIds(),
             self.part_bytes,
             lambda: None,
+            partial(kept_keys, wal_path(self.logs, self.identity), SystemClock()),
         )
         self.link_seconds(0.0)
         return open_writer(self.table.home, self.logs, None, self.link)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from lakelet.errors import OutcomeUnknownError, UnavailableError
 from lakelet.format.wal.wal_group import WalKey
-from lakelet.realtime import flush_worker
+from lakelet.realtime import flush, flush_worker
 from lakelet.realtime.row_writer import RowWriter
 from lakelet.realtime.wal.key_file import KeyFile
 from lakelet.realtime.wal.wal_file import WalFile
@@ -202,6 +203,65 @@ def test_a_node_that_was_taken_for_dead_goes_on_with_another_log(tmp_path: Path)
     assert table.ids() == [1, 3]
 
 
+def test_an_adoption_is_not_forgotten_where_the_marker_cannot_be_put_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    assert table.adopt("p") == 1
+
+    def silent() -> None:
+        raise UnavailableError("the store is silent")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table.nodes, "mark", silent)
+        with pytest.raises(OutcomeUnknownError):
+            writer.put(row(2))
+    with pytest.raises(UnavailableError, match="commits what this one has acknowledged"):
+        writer.put(row(3))
+    writer.put(row(4))
+    writer.close()
+    assert table.ids() == [1, 4]
+
+
+def test_a_node_whose_records_were_deleted_goes_on_with_another_log(tmp_path: Path) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    assert table.adopt("p") == 1
+    # Somebody took it for lost for good.
+    table.records.forget("origin")
+    with suppress(OutcomeUnknownError, UnavailableError):
+        writer.put(row(2))
+    writer.put(row(3))
+    writer.close()
+    assert table.ids() == [1, 3]
+
+
+def test_a_marker_that_is_deleted_while_a_copy_begins_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    table.adopt("p")
+    with pytest.raises(OutcomeUnknownError):
+        writer.put(row(2))
+    marked = [False]
+    monkeypatch.setattr(table.nodes, "mark", lambda: marked.__setitem__(0, True))
+
+    def unmarked(node: str, point: str) -> None:
+        # Somebody who has found all copies adopted deletes the marker just before the new one counts.
+        marked[0] &= point != "after open"
+
+    table.calls.fault = unmarked
+    writer.put(row(3))
+    table.calls.fault = lambda node, point: None
+    assert marked == [True]
+    writer.close()
+
+
 def test_rows_that_another_node_has_committed_are_read_once(tmp_path: Path) -> None:
     table = CopiedTable(tmp_path)
     writer = table.copied_writer()
@@ -217,6 +277,47 @@ def test_rows_that_another_node_has_committed_are_read_once(tmp_path: Path) -> N
             writer.put(row(100 * id))
         writer.flush()
     assert table.ids() == [1, 10, 2, 20]
+    writer.close()
+
+
+def test_what_others_have_committed_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    for id in range(10, 22):
+        table.table.write([row(id)])
+    writer.put(row(1))
+    assert writer.scan().to_arrow().num_rows == 13
+    asked: list[int] = []
+    original = flush.try_snapshot
+    monkeypatch.setattr(flush, "try_snapshot", lambda home, number: asked.append(number) or original(home, number))
+    assert writer.scan().to_arrow().num_rows == 13
+    assert asked == []
+    table.table.write([row(22)])
+    (pinned,) = writer.pin()
+    assert pinned.flush_base == table.table.snapshots()[-1].id
+    assert asked == [pinned.flush_base]
+    # A flush by another node is still found.
+    assert table.adopt("p") == 1
+    assert writer.scan().to_arrow().num_rows == 14
+    writer.close()
+    assert table.ids() == [1, *range(10, 23)]
+
+
+def test_snapshots_that_are_expired_are_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    writer.put(row(1))
+    assert table.adopt("p") == 1
+    for id in range(10, 30):
+        table.table.write([row(id)])
+    table.table.expire_snapshots(retain_max=2)
+    there = {one.id for one in table.table.snapshots()}
+    asked: list[int] = []
+    original = flush.try_snapshot
+    monkeypatch.setattr(flush, "try_snapshot", lambda home, number: asked.append(number) or original(home, number))
+    # Its own row is in the table, which only the last number of its user says.
+    assert writer.scan().to_arrow().num_rows == 21
+    assert set(asked) <= there
     writer.close()
 
 
@@ -250,6 +351,52 @@ def test_a_last_group_that_was_never_acknowledged_leaves_no_key(tmp_path: Path) 
         type(copy).delete = original  # type: ignore[method-assign]
     assert kept == [b"first"]
     assert table.ids() == [1]
+
+
+def test_another_copy_has_the_names_of_writes_that_are_committed(tmp_path: Path) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    now = table.table.home.clock.now_ms()
+    writer.put_together([row(1)], [WalKey(b"first", now, b"")])
+    writer.flush()
+    table.calls.fault = fails_at("p", "before append", times=99)
+    writer.put_together([row(2)], [WalKey(b"second", now, b"")])
+    (copy,) = table.copies("q")
+    assert _keys(copy.path, now) == [b"first"]
+    end(writer)
+    # The next process begins another one.
+    writer = table.copied_writer()
+    table.calls.fault = lambda node, point: None
+    writer.put(row(3))
+    newest = table.records.newest("origin", copy.folder)
+    assert newest is not None
+    (copy,) = [one for one in table.copies("p") if one.token == newest.token]
+    assert _keys(copy.path, now) == [b"first", b"second"]
+    writer.close()
+
+
+def test_names_of_a_log_go_to_the_copy_though_it_did_not_answer_at_first(tmp_path: Path) -> None:
+    table = CopiedTable(tmp_path)
+    writer = table.copied_writer()
+    link, told = table.link, threading.Semaphore(0)
+    assert link is not None
+    original = link.committed
+
+    def committed(number: int, keys: Sequence[WalKey]) -> None:
+        original(number, keys)
+        told.release()
+
+    link.committed = committed  # type: ignore[method-assign]
+    now = table.table.home.clock.now_ms()
+    table.calls.fault = fails_at("p", "before drop_logs")
+    for id in (1, 2):
+        writer.put_together([row(id)], [WalKey(b"%d" % id, now, b"")])
+        writer.flush()
+        # A flush returns before its copy has heard of it.
+        assert told.acquire(timeout=60)
+    (copy,) = table.copies("p")
+    assert _keys(copy.path, now) == [b"1", b"2"]
+    writer.close()
 
 
 def _keys(path: str, now_ms: int) -> list[bytes]:

@@ -6,11 +6,13 @@ import asyncio
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from lakelet.cluster.held_copy import held_copies
+from lakelet.cluster.replica_records import ReplicaRecords
 from lakelet.errors import OutcomeUnknownError, UnavailableError
 from lakelet.service.access.caller import ANYBODY
 from lakelet.service.replicas import adoption
@@ -140,6 +142,95 @@ def test_a_request_is_not_written_while_a_copy_that_may_have_it_is_adopted(
             assert [id for id in await ids(two) if id != "e"] == ["a", "b", "c", "d", "f"]
 
     asyncio.run(run())
+
+
+def test_requests_are_written_again_once_a_node_is_back_whose_copy_could_not_be_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two"), wal_replicas=1) as (_, (one, two)):
+            await one.create("users")
+            await one.send("k1", "users", ("a", {"n": 1}), ("b", {"n": 2}))
+            ((copy, _),) = two.shared.replicas.held.all()
+            with monkeypatch.context() as patch:
+                patch.setattr(ReplicaRecords, "adopt", silent)
+                with pytest.raises(UnavailableError):
+                    await two.service.in_thread(two.shared.replicas.adoption.adopt, copy)
+            with pytest.raises(OutcomeUnknownError, match="being committed"):
+                await two.send("k2", "users", ("c", {"n": 3}), ("d", {"n": 4}))
+            await look([two])
+            await two.send("k2", "users", ("c", {"n": 3}), ("d", {"n": 4}))
+            assert await ids(one) == ["a", "b", "c", "d"]
+
+    asyncio.run(run())
+
+
+def test_one_adoption_that_ends_does_not_end_another_of_the_same_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two"), wal_replicas=1) as (_, (one, two)):
+            await one.create("users")
+            await one.send("k1", "users", ("a", {"n": 1}), ("b", {"n": 2}))
+            held, adopting = two.shared.replicas.held, two.shared.replicas.adoption
+            ((copy, _),) = held.all()
+            with monkeypatch.context() as patch:
+                patch.setattr(adoption, "recover_table", silent)
+                with pytest.raises(UnavailableError):
+                    await two.service.in_thread(adopting.adopt, copy)
+            with monkeypatch.context() as patch:
+                # The event loop asks, which waits for no store.
+                patch.setattr(adoption, "table_identity", silent)
+                with pytest.raises(OutcomeUnknownError, match="being committed"):
+                    adopting.check_not_adopting(two.service.tables.open("users"))
+            # That of a node which has left counts no longer.
+            held.open("gone", "1-a", copy.identity, copy.table)
+            (other,) = [one for one, _ in held.all() if one.origin == "gone"]
+            await two.service.in_thread(adopting.adopt, other)
+            with pytest.raises(OutcomeUnknownError, match="being committed"):
+                await two.send("k2", "users", ("c", {"n": 3}), ("d", {"n": 4}))
+
+    asyncio.run(run())
+
+
+def test_a_table_that_was_just_dropped_holds_up_no_adoption_of_others(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two"), wal_replicas=1) as (_, (one, two)):
+            await two.create("gone")
+            await one.create("users")
+            await one.send("k1", "users", ("a", {"n": 1}), ("b", {"n": 2}))
+            ((copy, _),) = two.shared.replicas.held.all()
+            two.service.lake.drop_table("default.gone")
+            await two.service.in_thread(two.shared.replicas.adoption.adopt, copy)
+            assert two.shared.replicas.adoption.adopted_rows == 2
+
+    asyncio.run(run())
+
+
+def test_rows_of_a_table_that_was_created_again_are_found_in_its_copy(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two"), wal_replicas=1) as (_, (one, two)):
+            await one.create("users")
+            opened = one.service.tables.open("users")
+            schema = opened.schema
+            lake = one.service.lake
+            lake.drop_table("default.users")
+            columns = [(field.name, str(field.type)) for field in schema.fields]
+            lake.create_table(
+                "default.users", columns, partitioned_by=list(schema.partition_keys), options=dict(schema.options)
+            )
+            moment = datetime(2026, 1, 31, tzinfo=UTC)
+            row = {"id": "a", "timestamp": moment, "payload_rest": None, "dt": moment.date()}
+            await one.service.in_thread(opened.open_writer().put, row)
+            ((copy, _),) = two.shared.replicas.held.all()
+            await two.service.in_thread(two.shared.replicas.adoption.adopt, copy)
+            assert two.shared.replicas.adoption.adopted_rows == 1
+
+    asyncio.run(run())
+
+
+def silent(*_: object, **__: object) -> None:
+    raise UnavailableError("the store is silent")
 
 
 def test_rows_are_committed_before_the_node_with_their_copy_leaves(tmp_path: Path) -> None:
