@@ -178,6 +178,24 @@ def test_a_conflict_becomes_text_where_that_is_asked_for() -> None:
         evolved(ordered, [column("c", "STRING")], policy)
 
 
+def test_no_column_that_a_merge_compares_becomes_text() -> None:
+    # As texts, 10 would be less than 9, and the older value would stay.
+    policy, coming = EvolutionPolicy(on_conflict="string"), [column("c", "STRING")]
+    partial = {"merge-engine": "partial-update", "fields.c.sequence-group": "d"}
+    with pytest.raises(InvalidError, match="ordered by it as BIGINT"):
+        evolved(replace(schema(c="BIGINT", d="INT"), options=partial), coming, policy)
+    assert (
+        kinds(evolved(replace(schema(c="INT", d="INT"), options=partial), [column("d", "STRING")], policy))["d"]
+        == "STRING"
+    )
+    for function in ("max", "sum"):
+        folding = {"merge-engine": "aggregation", "fields.c.aggregate-function": function}
+        with pytest.raises(InvalidError, match=rf"aggregated \('{function}'\) as BIGINT"):
+            evolved(replace(schema(c="BIGINT"), options=folding), coming, policy)
+    replacing = {"merge-engine": "aggregation", "fields.c.aggregate-function": "last_value"}
+    assert kinds(evolved(replace(schema(c="BIGINT"), options=replacing), coming, policy))["c"] == "STRING"
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(KINDS)), max_size=8), st.sampled_from(["fail", "string"])
 )

@@ -11,13 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lakelet.errors import InvalidError
+from lakelet.lsm.engine.table_engine import column_rules
 from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change.evolution import add_column, change_nullability, change_type
 from lakelet.model.schema_change.merged_types import merged_type
 from lakelet.model.schema_change.widening import casts_as_paimon, check_widening
 from lakelet.model.types import STRINGS, Atomic, DataType, string, with_nullable
-from lakelet.options import SEQUENCE_FIELD, TableOptions
+from lakelet.options import RECORD_LEVEL_TIME_FIELD, SEQUENCE_FIELD, TableOptions
 from lakelet.spark.cdc.value.wire_field import WireField
+
+# What merges take values by that is the same for texts: which row is the newer one, not which value is greater.
+_OF_ANY_VALUE = frozenset(
+    ("last_value", "last_non_null_value", "first_value", "first_non_null_value", "first_not_null_value")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,12 @@ def _as_text(schema: TableSchema, name: str) -> TableSchema:
     """The schema with a column as STRING whose values in older files are read as text; InvalidError where that is not what every
     reader of the format finds, or where text would have another order or place."""
     old = schema.field(name).type
-    placed = {*schema.partition_keys, *schema.bucket_keys, *(TableOptions(schema.options).get(SEQUENCE_FIELD) or ())}
-    if name in placed:
+    options, rule = TableOptions(schema.options), column_rules(schema).get(name, "last_value").split(" by ", 1)[0]
+    placed = {*schema.partition_keys, *schema.bucket_keys, *(options.get(SEQUENCE_FIELD) or ())}
+    if name in placed or rule == "sequence" or name == options.get(RECORD_LEVEL_TIME_FIELD):
         raise InvalidError(f"column {name!r} cannot become STRING: rows are placed or ordered by it as {old}")
+    if rule not in _OF_ANY_VALUE:
+        raise InvalidError(f"column {name!r} cannot become STRING: its values are aggregated ('{rule}') as {old}")
     if not isinstance(old, Atomic) or not casts_as_paimon(old, string()):
         raise InvalidError(
             f"column {name!r} cannot become STRING: the table format keeps no {old} of older files as text"

@@ -220,7 +220,8 @@ class SelectSplitter:
         combine = select_tree(items, table(PARTIALS), None, [column(part_name(at)) for at in range(len(groups))])
         node = combine["statements"][0]["node"]
         node.update(more)
-        if groups and "group_sets" in self._select:
+        if "group_sets" in self._select:
+            # Without groups, each empty set is a row.
             node["group_sets"] = self._select["group_sets"]
         given = self._modifiers
         modify(combine, given.distinct, orders, given.limit, given.offset)

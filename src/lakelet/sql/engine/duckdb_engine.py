@@ -292,8 +292,11 @@ class Space:
         return found
 
     def text_of(self, tree: Mapping[str, Any]) -> str:
-        """The text of a parse tree."""
-        return str(self.run("SELECT json_deserialize_sql($1)", [json.dumps(tree)])[0][0])
+        """The text of a parse tree; InvalidError where one of its constants has a NUL, at which DuckDB would end it."""
+        written = json.dumps(tree)
+        if "\\u0000" in written:
+            raise InvalidError("a text with a NUL cannot be written into a query")
+        return str(self.run("SELECT json_deserialize_sql($1)", [written])[0][0])
 
     def run(self, text: str, params: Params = None, placed: Placed | None = None) -> list[tuple[Any, ...]]:
         """Runs a statement and gives all its rows."""

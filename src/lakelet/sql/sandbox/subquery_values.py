@@ -3,7 +3,8 @@
     SELECT id FROM t WHERE x > (SELECT avg(x) FROM t)     ->     SELECT id FROM t WHERE x > CAST('3.5' AS DOUBLE)
 
 They may be split themselves. One that names columns of the query around it is no query without it, and stays; so does one of
-many rows.
+many rows or long ones, and one whose values are not the same as constants: of the clock, which is the query's own, or of texts
+that are compared by a collation.
 """
 
 from __future__ import annotations
@@ -24,8 +25,17 @@ from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.split_tables import SplitTables
 from lakelet.sql.sandbox.spread_whole import planned
 
-# What IN reads: more values than these are read by each worker for itself.
+# What IN reads: more values than these are read by each worker for itself; so are longer ones, and more text in all.
 _MOST_VALUES = 1000
+_MOST_LETTERS = 1 << 12
+_MOST_TEXT = 1 << 18
+_CLOCK = frozenset(
+    (
+        *("age", "current_date", "current_localtime", "current_localtimestamp", "current_time", "current_timestamp"),
+        *("get_current_time", "get_current_timestamp", "localtime", "localtimestamp", "now", "today"),
+        "transaction_timestamp",
+    )
+)
 
 
 class SubqueryValues:
@@ -73,7 +83,12 @@ class SubqueryValues:
         """The query of a subquery that can be computed by itself, and the type of its column."""
         inner = node["subquery"]["node"]
         used = {use.parts[-1].lower() for use in references(inner)}
-        if not used or used & kept or node.get("subquery_type") not in ("SCALAR", "EXISTS", "ANY"):
+        if (
+            not used
+            or used & kept
+            or _is_special(inner)
+            or node.get("subquery_type") not in ("SCALAR", "EXISTS", "ANY")
+        ):
             return None
         if node["subquery_type"] == "ANY" and node.get("comparison_type") != "COMPARE_EQUAL":
             return None
@@ -93,12 +108,16 @@ class SubqueryValues:
         return text, str(relation.types[0])
 
     def _values(self, text: str, kind: str) -> list[str | None] | None:
-        """The values of a query; None where there are too many."""
+        """The values of a query; None where there are too many, or too long ones, for a text."""
         self._query.register_without_rows()
         found = self._rows(text)
         if found.num_rows > _MOST_VALUES:
             return None
         values: list[str | None] = found.column(0).to_pylist()
+        texts = [one for one in values if one is not None]
+        # DuckDB's parser ends a text at a NUL.
+        if any(len(one) > _MOST_LETTERS or "\0" in one for one in texts) or sum(map(len, texts)) > _MOST_TEXT:
+            return None
         return values
 
     def _rows(self, text: str) -> pa.Table:
@@ -143,8 +162,22 @@ def _constant(value: str | None, kind: str) -> str:
     return f"CAST({'NULL' if value is None else literal(value)} AS {kind})"
 
 
+def _is_special(query: Node) -> bool:
+    """Whether the values of a query are not certainly those of constants, which are computed at another time."""
+    for node in nodes(query):
+        names = [str(name).lower() for name in node.get("column_names", ())]
+        # The clock may be written as if it were a column.
+        if node.get("class") == "COLLATE" or (len(names) == 1 and names[0] in _CLOCK):
+            return True
+        if str(node.get("function_name", "")).lower() in _CLOCK:
+            return True
+    return False
+
+
 def _as_texts(space: Any, text: str) -> pa.Table:
-    return space.table(f"SELECT CAST(lakelet_c0 AS VARCHAR) FROM ({text}) AS lakelet_part(lakelet_c0)")
+    """The first values of a query, and no more of a long one than shows that it is."""
+    value = f"left(CAST(lakelet_c0 AS VARCHAR), {_MOST_LETTERS + 1})"
+    return space.table(f"SELECT {value} FROM ({text}) AS lakelet_part(lakelet_c0) LIMIT {_MOST_VALUES + 1}")
 
 
 def _replaced(node: Any, value: Callable[[Node], Node | None]) -> Any:

@@ -334,6 +334,59 @@ def test_parameters_are_values(
     assert workers.asked
 
 
+_HIDDEN = "WITH b AS (SELECT people AS r FROM cities) "
+_GROUPED = "WITH cities AS (SELECT kind, count(*) AS people FROM sales GROUP BY kind) "
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Compared by the collation of the query.
+        "SELECT count(*) FROM sales WHERE city IN (SELECT upper(city) COLLATE nocase FROM sales WHERE id < 20)",
+        "SELECT count(*) FROM sales WHERE city = (SELECT max(city) COLLATE nocase FROM sales WHERE city ILIKE 'ulm')",
+        # Two rows, of no groups.
+        "SELECT count(*), sum(kind) FROM sales GROUP BY GROUPING SETS ((), ())",
+        "SELECT count(*), count(DISTINCT kind) FROM sales WHERE id % 7 = 9 GROUP BY GROUPING SETS ((), (), ())",
+        # `cities` is the table where b is written, and something else where it is named.
+        f"{_HIDDEN}SELECT sum(r) FROM ({_GROUPED}SELECT b.r FROM b, cities, cities AS c)",
+        f"{_HIDDEN}SELECT id, ({_GROUPED}SELECT sum(r) FROM b, cities, cities AS c) AS v FROM sales WHERE id < 50",
+        "WITH a AS (SELECT count(*) AS n FROM cities), b AS (SELECT n FROM a) SELECT a.n + x.n AS v FROM a, (WITH a AS "
+        "(SELECT sum(kind) AS n FROM sales) SELECT b.n FROM b, a, a AS c) AS x, a AS d",
+        # A literal ends at a NUL.
+        "SELECT id, (SELECT max(name) || chr(0) || 'x' FROM cities) AS m FROM sales",
+        "SELECT id FROM sales WHERE kind = 1 AND city || chr(0) IN (SELECT name || chr(0) FROM cities)",
+        # One clock for all of a query.
+        "SELECT id, now() = (SELECT max(now()) FROM cities) AS same FROM sales WHERE kind = 1",
+        "SELECT kind, current_timestamp = (SELECT max(current_timestamp) FROM cities) AS same FROM sales GROUP BY kind",
+    ],
+)
+@pytest.mark.parametrize("own", ["a", None])
+def test_such_queries_are_the_same_wherever_they_run(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers], sql: str, own: str | None
+) -> None:
+    engine, workers = spread
+    workers.own = own
+    assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
+
+
+def test_a_parameter_with_a_nul_is_not_cut(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
+    sql = "SELECT id, strlen($1) AS size FROM sales WHERE city || chr(0) || 'x' = $2"
+    params = ["a\0b", "Ulm\0x"]
+    found = answer(alone, sql, params)
+    assert found.num_rows
+    assert same(answer(spread[0], sql, params), found, is_ordered=False)
+
+
+def test_a_long_value_is_computed_where_it_is_needed(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+) -> None:
+    engine, workers = spread
+    sql = "SELECT id, (SELECT rpad(max(city), 9000, 'ab') FROM sales) AS long FROM sales WHERE kind = 1"
+    assert same(answer(engine, sql), answer(alone, sql), is_ordered=False)
+    assert workers.asked
+    assert max(len(fragment.sql) for _, fragment in workers.asked) < 1000
+
+
 def test_an_error_is_that_of_one_node(alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]) -> None:
     engine, workers = spread
     for sql in ("SELECT CAST(city AS BIGINT) AS n FROM sales", "SELECT no_such FROM sales"):
