@@ -247,7 +247,7 @@ def test_a_large_answer_is_whole_whoever_is_lost_in_the_middle(
     workers.lost_after = lost
     workers.busy = {"a": 1.0, "c": 1.0}
     assert same(answer(engine, _GROUPS), answer(alone, _GROUPS), is_ordered=False)
-    assert [node for node, fragment in workers.asked if fragment.given][0] == "b"
+    assert next(node for node, fragment in workers.asked if fragment.given) == "b"
 
 
 def test_a_large_answer_whose_file_is_cut_off_ends_with_an_error(
