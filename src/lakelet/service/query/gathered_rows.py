@@ -52,6 +52,7 @@ class GatheredPart:
         self._writer: pa.RecordBatchStreamWriter | None = None
         self._held_bytes = 0
         self._spilled_rows = 0
+        self.rows = 0
         self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -59,6 +60,7 @@ class GatheredPart:
         if not batch.schema.equals(self._schema):
             raise CorruptionError(f"rows of another node: expected {self._schema}, found {batch.schema}")
         self.bytes += batch.nbytes
+        self.rows += batch.num_rows
         if self._writer is None and self._held_bytes + batch.nbytes <= _MEMORY_BYTES:
             self._held.append(batch)
             self._held_bytes += batch.nbytes
@@ -79,7 +81,7 @@ class GatheredPart:
         """Forget the rows."""
         self.finish()
         self._held.clear()
-        self._held_bytes = self._spilled_rows = self.bytes = 0
+        self._held_bytes = self._spilled_rows = self.rows = self.bytes = 0
         if self._path is not None:
             os.unlink(self._path)
             self._path = None
@@ -110,6 +112,11 @@ class GatheredRows:
     def __init__(self, parts: Sequence[GatheredPart], folder: GatheredFolder) -> None:
         self._parts = parts
         self._folder = folder
+
+    @property
+    def row_bytes(self) -> float:
+        """What a row takes."""
+        return sum(part.bytes for part in self._parts) / max(sum(part.rows for part in self._parts), 1)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows; may be called again."""

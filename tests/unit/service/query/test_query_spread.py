@@ -250,6 +250,25 @@ def test_a_large_answer_is_whole_whoever_is_lost_in_the_middle(
     assert next(node for node, fragment in workers.asked if fragment.given) == "b"
 
 
+_WIDE = "SELECT s.id, r.range AS n, rpad('', 1000, 'x') AS x FROM sales s, range(50) r"
+
+
+def test_rows_that_are_passed_on_come_in_small_parts(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    with engine.run(QueryRequest(_WIDE)) as result:
+        batches = list(result.batches())
+    assert workers.asked
+    # 20 MB, of 122,880 rows at most.
+    assert max(batch.nbytes for batch in batches) < 6 << 20
+    found = pa.Table.from_batches(batches).select(["id", "n"])
+    assert same(found, answer(alone, _WIDE).select(["id", "n"]), is_ordered=False)
+    with engine.run(QueryRequest(_WIDE)) as result:
+        assert max(map(len, result.json_parts())) < 12 << 20
+
+
 def test_a_large_answer_whose_file_is_cut_off_ends_with_an_error(
     spread: tuple[QueryEngine, EmbeddedWorkers], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
