@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakelet.service.query.json_text import JsonText
+
 if TYPE_CHECKING:
     from lakelet.service.query.query_engine import QueryEngine, QueryRequest
     from lakelet.service.query.served_table import ServedTables
@@ -17,6 +19,19 @@ def json_answer(engine: QueryEngine, request: QueryRequest, served: ServedTables
     """The rows as the text of a JSON array of objects."""
     with engine.run(request, served) as result:
         return result.json().decode()
+
+
+def json_text(engine: QueryEngine, request: QueryRequest, served: ServedTables) -> JsonText:
+    """The same as the text of a JSON string; the caller closes it."""
+    made = JsonText()
+    try:
+        with engine.run(request, served) as result:
+            for part in result.json_parts():
+                made.add(part)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def arrow_parts(engine: QueryEngine, request: QueryRequest, served: ServedTables) -> Generator[bytes]:

@@ -1,6 +1,6 @@
 """Queries that run, by the ids of their requests: who may cancel them, and their end where nobody waits for them any more.
 
-    edge ── queries.json, queries.arrow ── Service.query_json, query_arrow
+    edge ── queries.json, json_text, arrow ── Service.query_json, answer, query_arrow
     DELETE /v1/query/{request_id}, CancelQuery ── queries.cancel ── Service.cancel_query
 
 A query is cancelled by its own caller, or by one with all rights; to others it does not exist. One whose client goes away is
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.errors import NotFoundError
 from lakelet.service.access.caller import Caller
+from lakelet.service.query.json_text import JsonText
+from lakelet.service.query_answer import json_text
 from lakelet.service.service import Service
 
 if TYPE_CHECKING:
@@ -51,13 +53,19 @@ class RunningQueries:
         self._service = service
         self._running: dict[str, list[OwnedQuery]] = {}
 
-    async def json(
-        self, request: QueryRequest, caller: Caller, request_id: str, gone: asyncio.Future[None] | None = None
-    ) -> str:
-        """The answer to a SELECT as JSON. GoneError where `gone` was done before: the client is no longer there."""
+    async def json(self, request: QueryRequest, caller: Caller, request_id: str) -> str:
+        """The answer to a SELECT as JSON."""
         with self._owned(caller, request_id) as query:
             asked = replace(request, request_id=query.id)
-            return await self._result(query, self._service.query_json(asked, caller), gone)
+            return await self._result(query, self._service.query_json(asked, caller))
+
+    async def json_text(
+        self, request: QueryRequest, caller: Caller, request_id: str, gone: asyncio.Future[None]
+    ) -> JsonText:
+        """The same as the text of a JSON string. GoneError where `gone` was done before: the client is no longer there."""
+        with self._owned(caller, request_id) as query:
+            asked = replace(request, request_id=query.id)
+            return await self._result(query, self._service.answer(json_text, asked, caller), gone)
 
     async def arrow(
         self, request: QueryRequest, caller: Caller, request_id: str, gone: asyncio.Future[None] | None = None

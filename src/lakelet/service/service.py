@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from lakelet.service.backup.served_backups import ServedBackups
     from lakelet.service.peers.shared_tables import SharedTables
     from lakelet.service.query.query_engine import QueryEngine, QueryRequest
-    from lakelet.service.query.query_result import QueryResult
+    from lakelet.service.query.served_table import ServedTables
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -217,17 +217,17 @@ class Service:
 
     # ------------------------------------------------------------------ queries
 
-    async def query(self, request: QueryRequest, caller: Caller) -> QueryResult:
-        """Answer a SELECT over the tables that the caller may read, buffered rows included."""
-        engine = await self.started_engine()
-        readable = ReadableTables(self.tables, caller)
-        return await self._with_new_tables(lambda: self._start_query(engine.run, request, readable))
-
     async def query_json(self, request: QueryRequest, caller: Caller) -> str:
         """The answer to a SELECT as the text of a JSON array of objects."""
+        return await self.answer(json_answer, request, caller)
+
+    async def answer(
+        self, made: Callable[[QueryEngine, QueryRequest, ServedTables], T], request: QueryRequest, caller: Caller
+    ) -> T:
+        """What is made of a SELECT over the tables that the caller may read, buffered rows included."""
         engine = await self.started_engine()
         readable = ReadableTables(self.tables, caller)
-        return await self._with_new_tables(lambda: self._start_query(json_answer, engine, request, readable))
+        return await self._with_new_tables(lambda: self._start_query(made, engine, request, readable))
 
     async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncGenerator[bytes]:
         """The answer to a SELECT as the bytes of an Arrow IPC stream. The first of them are there, or the error is raised, when

@@ -51,6 +51,8 @@ class GatheredPart:
         self._path: str | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
         self._held_bytes = 0
+        self._spilled_rows = 0
+        self.rows = 0
         self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -58,6 +60,7 @@ class GatheredPart:
         if not batch.schema.equals(self._schema):
             raise CorruptionError(f"rows of another node: expected {self._schema}, found {batch.schema}")
         self.bytes += batch.nbytes
+        self.rows += batch.num_rows
         if self._writer is None and self._held_bytes + batch.nbytes <= _MEMORY_BYTES:
             self._held.append(batch)
             self._held_bytes += batch.nbytes
@@ -66,6 +69,7 @@ class GatheredPart:
             self._path = self._folder.new_path()
             self._writer = pa.ipc.new_stream(self._path, self._schema)
         self._writer.write_batch(batch)
+        self._spilled_rows += batch.num_rows
 
     def finish(self) -> None:
         """No more rows come."""
@@ -77,7 +81,7 @@ class GatheredPart:
         """Forget the rows."""
         self.finish()
         self._held.clear()
-        self._held_bytes = self.bytes = 0
+        self._held_bytes = self._spilled_rows = self.rows = self.bytes = 0
         if self._path is not None:
             os.unlink(self._path)
             self._path = None
@@ -86,8 +90,20 @@ class GatheredPart:
         """The rows."""
         yield from self._held
         if self._path is not None:
-            with pa.ipc.open_stream(self._path) as reader:
-                yield from reader
+            yield from _read(self._path, self._spilled_rows)
+
+
+def _read(path: str, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, batch by batch; CorruptionError where it ends before the last of them."""
+    found = 0
+    # By its path Arrow would map the file into memory, where all of its pages stay until the last row is read.
+    with pa.OSFile(path) as file, pa.ipc.open_stream(file) as reader:
+        for batch in reader:
+            found += batch.num_rows
+            yield batch
+    # A stream that is cut off between two batches ends as a whole one does.
+    if found != rows:
+        raise CorruptionError(f"the file of the rows of other nodes was cut off: expected {rows} rows, found {found}")
 
 
 class GatheredRows:
@@ -96,6 +112,11 @@ class GatheredRows:
     def __init__(self, parts: Sequence[GatheredPart], folder: GatheredFolder) -> None:
         self._parts = parts
         self._folder = folder
+
+    @property
+    def row_bytes(self) -> float:
+        """What a row takes."""
+        return sum(part.bytes for part in self._parts) / max(sum(part.rows for part in self._parts), 1)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows; may be called again."""

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 import msgspec
+from starlette.concurrency import iterate_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -16,6 +17,7 @@ from starlette.routing import Route
 from lakelet.errors import InvalidError
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
+from lakelet.service.query.json_text import JsonText
 from lakelet.service.request_metrics import RequestMetrics
 from lakelet.service.rest.bodies import AlterTableBody, BackupBody, ChangedConfigBody, CreateTableBody, QueryBody
 from lakelet.service.rest.docs_page import docs_routes
@@ -122,9 +124,7 @@ class _Edge:
         owned = (asked, _caller(request), request.state.request_id, gone)
         if _ARROW not in request.headers.get("accept", ""):
             try:
-                found = await self._queries.json(*owned)
-                warned = {"warnings": asked.warnings} if asked.warnings else {}
-                return _warned(_json({"result_json": found, **warned}), asked.warnings)
+                return _warned(_json_answer(await self._queries.json_text(*owned), asked.warnings), asked.warnings)
             finally:
                 gone.cancel()
         parts = self._queries.arrow(*owned)
@@ -236,6 +236,36 @@ class _Edge:
         return decode_json(
             await read_body(request.scope, request.receive, self._service.settings.most_body_bytes), decoder
         )
+
+
+class _JsonOfFile(StreamingResponse):
+    """Parts of a large JSON body of known length, whose text is closed in any case."""
+
+    def __init__(self, text: JsonText, before: bytes, behind: bytes) -> None:
+        async def body() -> AsyncGenerator[bytes]:
+            yield before
+            async for part in iterate_in_threadpool(text.parts()):
+                yield part
+            yield behind
+
+        self._text = text
+        length = len(before) + text.bytes + len(behind)
+        super().__init__(body(), media_type="application/json", headers={"content-length": str(length)})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.stream_response(send)
+        finally:
+            self._text.close()
+
+
+def _json_answer(text: JsonText, warnings: list[str]) -> Response:
+    """Rows as JSON, with why there may be more."""
+    before = b'{"result_json":"'
+    behind = b'"' + (b',"warnings":' + msgspec.json.encode(warnings) if warnings else b"") + b"}"
+    if text.is_in_file:
+        return _JsonOfFile(text, before, behind)
+    return Response(b"".join((before, *text.parts(), behind)), media_type="application/json")
 
 
 class _StreamedQuery(StreamingResponse):

@@ -352,10 +352,10 @@ class Space:
         """Arrow rows as a bound query."""
         return self._cursor.from_arrow(table)
 
-    def rows_of(self, relation: duckdb.DuckDBPyRelation, placed: Placed) -> SqlResult:
+    def rows_of(self, relation: duckdb.DuckDBPyRelation, placed: Placed, batch_rows: int = BATCH_ROWS) -> SqlResult:
         """The rows of a bound query; the space is closed when they have been read."""
         try:
-            reader = exact_in_arrow(relation).to_arrow_reader(BATCH_ROWS)
+            reader = exact_in_arrow(relation).to_arrow_reader(batch_rows)
             self._readers.append(reader)
         except duckdb.Error as error:
             raise self._placed_error(placed.changed, error, placed) from error

@@ -20,7 +20,7 @@ import pyarrow as pa
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.model.text import check_text
-from lakelet.sql.engine.duckdb_engine import Engine, Space
+from lakelet.sql.engine.duckdb_engine import BATCH_ROWS, Engine, Space
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.lexer.quotes import listed, literal
 from lakelet.sql.lexer.words import Word, statements_of
@@ -30,11 +30,13 @@ from lakelet.sql.sandbox.explained_plan import plan_rows
 from lakelet.sql.sandbox.json_rows import json_bytes, json_relation, unique_columns
 from lakelet.sql.sandbox.sandbox_table import SandboxTables
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
-from lakelet.sql.sandbox.spread import Gathered, Spread
+from lakelet.sql.sandbox.spread import Releasable, Spread
 from lakelet.sql.sandbox.spread_query import spread_query
 from lakelet.sql.statement import Params
 
 _ANALYZE = "ANALYZE"
+# Rows of which a part of JSON is made: a megabyte or a few, of which there are several copies.
+_JSON_ROWS = 16_384
 
 
 class Sandbox:
@@ -87,7 +89,9 @@ class Sandbox:
             if spread is not None and mode != _ANALYZE:
                 found = spread_query(prepared, zone, spread, is_explained=mode is not None)
                 if found is not None:
-                    return RunningQuery(space, found.placed, found.relation, found.known, found.gathered)
+                    return RunningQuery(
+                        space, found.placed, found.relation, found.known, found.gathered, found.batch_rows
+                    )
             prepared.register()
             return _started(space, prepared, mode)
         except RecursionError as error:
@@ -114,11 +118,12 @@ class RunningQuery:
     placed: Placed
     relation: Any
     known: SqlResult | None = None
-    gathered: Gathered | None = None
+    gathered: Releasable | None = None
+    batch_rows: int = BATCH_ROWS
 
     def arrow(self) -> SqlResult:
         """The rows as Arrow, repeated column names with a number behind them."""
-        result = self.known or self.space.rows_of(self.relation, self.placed)
+        result = self.known or self.space.rows_of(self.relation, self.placed, self.batch_rows)
         names = unique_columns(result.schema.names)
         schema = pa.schema([field.with_name(name) for field, name in zip(result.schema, names, strict=True)])
         return SqlResult(
@@ -130,7 +135,7 @@ class RunningQuery:
     def json_parts(self) -> Iterator[tuple[int, bytes]]:
         """The rows as JSON: of each batch how many there are, and the objects with a comma behind each."""
         relation = self.relation if self.known is None else self.space.from_arrow(self.known.to_arrow())
-        found = self.space.rows_of(json_relation(relation), self.placed)
+        found = self.space.rows_of(json_relation(relation), self.placed, min(self.batch_rows, _JSON_ROWS))
         for batch in found.to_batches():
             yield batch.num_rows, json_bytes(batch)
 

@@ -162,14 +162,22 @@ def whole(table: SandboxTable, texts: tuple[str, ...], hidden: tuple[str, ...]) 
     return replace(table, hidden=hidden, buffered=None, share=TableShare(texts, None, overlay))
 
 
-class Gathered(Protocol):
+class Releasable(Protocol):
+    """What a query holds until its end."""
+
+    def close(self) -> None:
+        """Release it."""
+
+
+class Gathered(Releasable, Protocol):
     """The rows of all nodes, read once they are all there."""
+
+    @property
+    def row_bytes(self) -> float:
+        """What a row takes in Arrow."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows; may be called again."""
-
-    def close(self) -> None:
-        """Release them."""
 
 
 def rows_of(schema: pa.Schema, gathered: Gathered) -> Rows:

@@ -9,7 +9,7 @@ Whatever is in the way, the answer is None, and the query runs here as it would 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,28 +21,32 @@ from lakelet.sql.distribution.inlined_queries import inlined
 from lakelet.sql.distribution.parameter_values import with_values
 from lakelet.sql.distribution.row_expressions import NotSplitError
 from lakelet.sql.distribution.tree_nodes import statement
+from lakelet.sql.engine.duckdb_engine import BATCH_ROWS
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.query.parse_tree import Node
 from lakelet.sql.query.shortcuts import all_counted
 from lakelet.sql.sandbox.sandboxed_query import SandboxedQuery
 from lakelet.sql.sandbox.split_tables import SplitTables
-from lakelet.sql.sandbox.spread import Gathered, Spread, SpreadFailedError
+from lakelet.sql.sandbox.spread import Gathered, Releasable, Spread, SpreadFailedError
 from lakelet.sql.sandbox.spread_parts import BoundParts, PartsFailedError
 from lakelet.sql.sandbox.spread_whole import BoundWhole, planned
 from lakelet.sql.sandbox.subquery_values import SubqueryValues
 
 _LOG = logging.getLogger("lakelet.sql.sandbox")
+_BATCH_BYTES = 4 << 20
 _COLUMNS = {"explain_key": pa.string(), "explain_value": pa.string()}
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadResult:
-    """A combining query that is bound, and the rows it reads; or, for EXPLAIN, what is told."""
+    """A combining query that is bound, the rows it reads, and how many of its own are made at a time; or, for EXPLAIN, what is
+    told."""
 
     placed: Placed
     relation: Any = None
-    gathered: Gathered | None = None
+    gathered: Releasable | None = None
     known: SqlResult | None = None
+    batch_rows: int = BATCH_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,6 @@ class _AllGathered:
     """The rows of several parts."""
 
     parts: Sequence[Gathered]
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        for one in self.parts:
-            yield from one.batches()
 
     def close(self) -> None:
         for one in self.parts:
@@ -118,10 +118,19 @@ def _run(query: SandboxedQuery, tables: SplitTables, bound: BoundParts | BoundWh
     try:
         bound.register(query, tables, gathered)
         placed = Placed(bound.combine)
-        return SpreadResult(placed, query.space.relation(bound.combine, None, placed), _AllGathered(gathered))
+        relation, rows = query.space.relation(bound.combine, None, placed), _AllGathered(gathered)
+        if isinstance(bound, BoundWhole):
+            # What this node passes on it does in parts as small as those that came.
+            return SpreadResult(placed, relation, rows, batch_rows=_batch_rows(gathered[0].row_bytes))
+        return SpreadResult(placed, relation, rows)
     except BaseException:
         _AllGathered(gathered).close()
         raise
+
+
+def _batch_rows(row_bytes: float) -> int:
+    """How many rows make a batch of an answer that is passed on."""
+    return max(min(BATCH_ROWS, int(_BATCH_BYTES / max(row_bytes, 1.0))), 1)
 
 
 def _is_counted(query: SandboxedQuery) -> bool:

@@ -57,3 +57,44 @@ def test_rows_that_are_dropped_leave_no_file(spilled: Path, monkeypatch: pytest.
     with pytest.raises(CorruptionError, match="rows of another node"):
         part.add(pa.record_batch({"m": [1]}))
     folder.cleanup()
+
+
+def test_rows_of_a_file_are_read_batch_by_batch(spilled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelet.service.query.gathered_rows._MEMORY_BYTES", 0)
+    folder = GatheredFolder()
+    part = GatheredPart(_SCHEMA, folder)
+    added = pa.record_batch({"n": pa.array(range(100_000), pa.int64())}, schema=_SCHEMA)
+    for _ in range(20):
+        part.add(added)
+    part.finish()
+    before, found = pa.total_allocated_bytes(), 0
+    for batch in part.batches():
+        found += batch.num_rows
+        # Neither as memory of Arrow nor as pages of a mapped file: a gateway has as much as one batch of an answer.
+        assert pa.total_allocated_bytes() - before < 4 * added.nbytes
+        assert "lakelet-gathered-" not in Path("/proc/self/maps").read_text()
+    assert found == 20 * added.num_rows
+    folder.cleanup()
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_file_that_was_cut_off_is_no_shorter_answer(
+    spilled: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    monkeypatch.setattr("lakelet.service.query.gathered_rows._MEMORY_BYTES", 0)
+    folder = GatheredFolder()
+    part = _part(folder, 1, 2, 3)
+    (path,) = (one for one in spilled.rglob("lakelet-gathered-*/*") if one.is_file())
+    # Without the mark of its end, a stream of fewer batches is the beginning of the longer one.
+    whole, sink = path.read_bytes(), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _SCHEMA) as writer:
+        for number in range(1, left + 1):
+            writer.write_batch(pa.record_batch({"n": [number]}, schema=_SCHEMA))
+    begun = sink.getvalue().to_pybytes()[:-8]
+    assert whole.startswith(begun)
+    path.write_bytes(begun)
+    batches = part.batches()
+    assert [next(batches).column(0).to_pylist() for _ in range(left)] == [[1], [2], [3]][:left]
+    with pytest.raises(CorruptionError, match=f"expected 3 rows, found {left}"):
+        next(batches)
+    folder.cleanup()

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakelet.errors import InvalidError
+from lakelet.errors import CorruptionError, InvalidError
 from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from tests.tiers.examples import FIRST_SEED, examples
 from tests.unit.service.query.embedded_workers import EVERYTHING, EmbeddedWorkers, spread_engine
@@ -228,6 +229,62 @@ def test_a_node_that_combines_and_is_lost_leaves_it_to_another(
     combining = [node for node, fragment in workers.asked if fragment.given]
     assert combining[0] == "b"
     assert len(combining) > 1
+
+
+_GROUPS = "SELECT id, count(*) AS n, sum(price) AS s FROM sales GROUP BY id"
+
+
+@pytest.mark.parametrize("lost", [{}, {"b": 1}, {"a": 1, "b": 1, "c": 1}], ids=["none", "one", "all"])
+def test_a_large_answer_is_whole_whoever_is_lost_in_the_middle(
+    alone: QueryEngine,
+    spread: tuple[QueryEngine, EmbeddedWorkers],
+    monkeypatch: pytest.MonkeyPatch,
+    lost: dict[str, int],
+) -> None:
+    monkeypatch.setattr("lakelet.service.query.gathered_rows._MEMORY_BYTES", 0)
+    engine, workers = spread
+    workers.own = None
+    workers.lost_after = lost
+    workers.busy = {"a": 1.0, "c": 1.0}
+    assert same(answer(engine, _GROUPS), answer(alone, _GROUPS), is_ordered=False)
+    assert next(node for node, fragment in workers.asked if fragment.given) == "b"
+
+
+_WIDE = "SELECT s.id, r.range AS n, rpad('', 1000, 'x') AS x FROM sales s, range(50) r"
+
+
+def test_rows_that_are_passed_on_come_in_small_parts(
+    alone: QueryEngine, spread: tuple[QueryEngine, EmbeddedWorkers]
+) -> None:
+    engine, workers = spread
+    workers.own = None
+    with engine.run(QueryRequest(_WIDE)) as result:
+        batches = list(result.batches())
+    assert workers.asked
+    # 20 MB, of 122,880 rows at most.
+    assert max(batch.nbytes for batch in batches) < 6 << 20
+    found = pa.Table.from_batches(batches).select(["id", "n"])
+    assert same(found, answer(alone, _WIDE).select(["id", "n"]), is_ordered=False)
+    with engine.run(QueryRequest(_WIDE)) as result:
+        assert max(map(len, result.json_parts())) < 12 << 20
+
+
+def test_a_large_answer_whose_file_is_cut_off_ends_with_an_error(
+    spread: tuple[QueryEngine, EmbeddedWorkers], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("lakelet.service.query.gathered_rows._MEMORY_BYTES", 0)
+    monkeypatch.setenv("LAKELET_TMPDIR", str(tmp_path))
+    engine, workers = spread
+    workers.own = None
+    with engine.run(QueryRequest(_GROUPS)) as result:
+        # What the workers gather for one another is gone: the answer is there.
+        (path,) = (one for one in tmp_path.rglob("lakelet-gathered-*/*") if one.is_file())
+        with pa.ipc.open_stream(path.read_bytes()) as reader:
+            none = pa.BufferOutputStream()
+            pa.ipc.new_stream(none, reader.schema).close()
+        path.write_bytes(none.getvalue())
+        with pytest.raises(CorruptionError, match="cut off"):
+            result.reader().read_all()
 
 
 def test_a_node_that_is_no_worker_sends_what_it_has_buffered(

@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from lakelet.errors import CommitUnknownError, InternalError, UnavailableError
+from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from lakelet.service.tables import served_table
 from tests.unit.realtime.small_disk import SmallDisk
 from tests.unit.service.served_lake import MORNING, ServedLake
@@ -273,6 +274,34 @@ def test_arrow_answers_and_parameters(tmp_path: Path) -> None:
         assert pa.ipc.open_stream(answer.content).read_all().to_pylist() == [{"id": "a", "x": 1}]
         wrong = served.request("POST", "/v1/query", json={"sql": "SELECT nothing FROM t"}, headers=accept)
         assert wrong.status_code == 400
+
+
+@pytest.mark.parametrize("warnings", [[], ['node "two" is gone', "é"]])
+def test_large_answers_are_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]) -> None:
+    start = QueryEngine.run
+
+    def warned(engine: QueryEngine, request: QueryRequest, *more: Any) -> Any:
+        request.warnings.extend(warnings)
+        return start(engine, request, *more)
+
+    monkeypatch.setattr(QueryEngine, "run", warned)
+    body = {"sql": "SELECT range AS n, 'é\"\n😀' AS t FROM range(3000)"}
+    with ServedLake(tmp_path) as served:
+        small = served.request("POST", "/v1/query", json=body)
+        monkeypatch.setattr("lakelet.service.query.json_text._MEMORY_BYTES", 100)
+        large = served.request("POST", "/v1/query", json=body)
+        assert large.content == small.content
+        assert [one.headers["content-length"] for one in (large, small)] == [str(len(small.content))] * 2
+        assert large.headers.get_list("lakelet-warning") == small.headers.get_list("lakelet-warning")
+        assert len(json.loads(large.json()["result_json"])) == 3000
+        assert large.json().get("warnings", []) == warnings
+
+
+def test_a_large_answer_that_fails_in_the_middle_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelet.service.query.json_text._MEMORY_BYTES", 100)
+    with ServedLake(tmp_path, query_rows=500_000) as served:
+        answer = served.request("POST", "/v1/query", json={"sql": "SELECT range AS n FROM range(500001)"})
+        assert (answer.status_code, "more than 500000 rows" in answer.json()["detail"]) == (400, True)
 
 
 def test_health_says_that_flushes_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
