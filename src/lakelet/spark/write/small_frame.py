@@ -29,7 +29,7 @@ _SOURCES = frozenset(("LogicalRelation", "LocalRelation", "OneRowRelation", "Ran
 
 
 def may_be_small(df: DataFrame, rows: int) -> bool:
-    """Whether a frame may have at most so many rows, and trying costs little."""
+    """Whether a frame may have no more than `rows` rows, and trying costs little."""
     if is_connect(df.sparkSession):
         return False
     frame: Any = df
