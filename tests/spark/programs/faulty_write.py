@@ -44,7 +44,7 @@ def run(spark: SparkSession, lake: lakelet.Lake, folder: Path, name: str, option
     )
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "id * 2 AS v")
     write_module().open_table = opening_with(lambda store: OnExecutors(store, fault))
-    write(rows, lake.location, table.name, parallelism=2)
+    write(rows, lake.location, table.name, parallelism=2, driver_rows=0)
     found = table.scan().to_arrow()
     listed = {file.name for split in table.scan().plan().splits for file in split.files}
     there = {path.name for path in Path(table.location).glob("**/bucket-*/[!.]*")}

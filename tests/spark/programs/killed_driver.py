@@ -1,6 +1,6 @@
 """Writes 40 rows as one job and is killed right before, or right after, its commit.
 
-killed_driver.py WAREHOUSE TABLE before|after
+killed_driver.py WAREHOUSE TABLE before|after DRIVER_ROWS
 """
 
 import sys
@@ -11,7 +11,7 @@ from tests.spark.faults import KillAround, OnDriver, opening_with, write_module
 from tests.spark.java import PATIENT
 
 
-def main(warehouse: str, table: str, moment: str) -> None:
+def main(warehouse: str, table: str, moment: str, driver_rows: str) -> None:
     spark = local_session(config={**PATIENT, "spark.driver.memory": "768m", "spark.log.level": "ERROR"})
     write_module().open_table = opening_with(
         lambda store: OnDriver(
@@ -19,7 +19,7 @@ def main(warehouse: str, table: str, moment: str) -> None:
         )
     )
     rows = spark.range(0, 40, 1, 2).selectExpr("id", "'new' AS v")
-    write(rows, warehouse, table, commit_user="job", commit_identifier=7)
+    write(rows, warehouse, table, commit_user="job", commit_identifier=7, driver_rows=int(driver_rows))
 
 
 if __name__ == "__main__":

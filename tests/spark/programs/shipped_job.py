@@ -37,8 +37,8 @@ def main(warehouse: str) -> None:
     lake.create_database("d")
     lake.create_table("d.t", [("id", "BIGINT"), ("v", "STRING")], primary_key=["id"], options={"bucket": "4"})
     rows = spark.range(0, ROWS, 1, 4)
-    write(rows.selectExpr("id", "concat('old ', id) AS v"), warehouse, "d.t")
-    write(rows.filter("id % 2 = 0").selectExpr("id", "'new' AS v"), warehouse, "d.t", mode="upsert")
+    write(rows.selectExpr("id", "concat('old ', id) AS v"), warehouse, "d.t", driver_rows=0)
+    write(rows.filter("id % 2 = 0").selectExpr("id", "'new' AS v"), warehouse, "d.t", mode="upsert", driver_rows=0)
     found = table(spark, warehouse, "d.t").selectExpr("v = 'new' AS new").groupBy("new").count().collect()
     executors = spark.range(0, 8, 1, 8).mapInArrow(seen, "lakelet string, kept string").distinct().collect()
     report = {

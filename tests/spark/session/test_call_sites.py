@@ -28,6 +28,7 @@ def test_only_a_programs_own_expressions_are_recorded(
     assert recorded
     recorded.clear()
     ls.write(rows, tmp_path, "d.t")
+    ls.write(rows, tmp_path, "d.t", driver_rows=0)
     ls.write_batch(rows, 1, tmp_path, "d.t", commit_user="job")
     ls.compact(spark, tmp_path, "d.t", full=True)
     found = ls.table(spark, tmp_path, "d.t", where="id < 4")

@@ -10,7 +10,7 @@ import lakelet
 import lakelet.spark as ls
 from lakelet import InvalidError, Table
 from lakelet.spark.session import settings
-from lakelet.spark.stream.write.driver_rows import DriverRows
+from lakelet.spark.write.driver_rows import DriverRows
 from tests.spark.same_rows import counted
 
 DRIVER, TASKS = 100_000, 0

@@ -17,6 +17,7 @@ import lakelet
 from lakelet import LakeletError, Table
 from lakelet.errors import NotFoundError
 from lakelet.spark.write.table_write import write
+from lakelet.spark.write.write_request import DRIVER_ROWS
 from lakelet.storage.disk.local_store import LocalStore
 from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash
 from tests.spark.faults import Fault, OnDriver, OnExecutors, writes_through
@@ -83,7 +84,7 @@ def test_a_task_that_fails_once_is_repeated_and_leaves_nothing(
     table = create(lake)
     struck = fault(action, 1)
     writes_through(monkeypatch, lambda store: OnExecutors(store, struck))
-    snapshot = write(frame(spark), lake.location, "d.t", parallelism=1)
+    snapshot = write(frame(spark), lake.location, "d.t", parallelism=1, driver_rows=0)
     assert struck.count() == 1
     assert snapshot is not None
     assert snapshot.total_record_count == ROWS
@@ -106,7 +107,7 @@ def test_a_task_that_always_fails_is_one_clear_error_and_no_change(
     struck = fault(action, 0)
     writes_through(monkeypatch, lambda store: OnExecutors(store, struck))
     with pytest.raises(LakeletError) as caught:
-        write(frame(spark), lake.location, "d.t", parallelism=1)
+        write(frame(spark), lake.location, "d.t", parallelism=1, driver_rows=0)
     message = str(caught.value)
     assert struck.count() >= 1
     assert len(message) < 700
@@ -135,7 +136,7 @@ def test_a_table_dropped_meanwhile_is_not_made_again(
     keyed(lake)
     writes_through(monkeypatch, lambda store: OnDriver(DropWhenWritten(store), store))
     with pytest.raises((NotFoundError, lakelet.ConflictError), match=r"d\.db/t"):
-        write(frame(spark), lake.location, "d.t")
+        write(frame(spark), lake.location, "d.t", driver_rows=0)
     assert lake.tables("d") == []
     assert [path for path in Path(lake.location, "d.db").rglob("*") if path.is_file()] == []
 
@@ -158,7 +159,7 @@ def test_a_driver_that_dies_at_any_step_can_be_run_again(
         return f"d.t{call}"
 
     def run(name: str) -> None:
-        write(frame(spark), lake.location, name, parallelism=1, commit_user="job", commit_identifier=7)
+        write(frame(spark), lake.location, name, parallelism=1, driver_rows=0, commit_user="job", commit_identifier=7)
 
     counting = CountingStore(LocalStore(lake.location))
     writes_through(monkeypatch, lambda store: OnDriver(counting, store))
@@ -182,13 +183,49 @@ def test_a_driver_that_dies_at_any_step_can_be_run_again(
         assert [snapshot.id for snapshot in table.snapshots()] == [1, 2], where
 
 
+def test_a_driver_that_dies_with_the_rows_of_a_small_frame_can_be_run_again(
+    spark: SparkSession, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its first file, at its last storage call before the commit, at the commit and right after it."""
+    table = keyed(lake)
+    write(frame(spark, "old"), lake.location, "d.t")
+    start = Path(lake.location, "d.db", "t")
+
+    def table_for(call: int) -> str:
+        shutil.copytree(start, start.parent / f"t{call}")
+        return f"d.t{call}"
+
+    def run(name: str) -> None:
+        write(frame(spark), lake.location, name, commit_user="job", commit_identifier=7)
+
+    counting = CountingStore(LocalStore(lake.location))
+    writes_through(monkeypatch, lambda store: OnDriver(counting, store))
+    run(table_for(0))
+    log = counting.log
+    commit = log.index(("put_if_absent", "d.db/t0/snapshot/snapshot-2")) + 1
+    first = next(number for number, (_, path) in enumerate(log, start=1) if "/bucket-" in path)
+    assert first < commit < len(log)
+    for call in (first, commit - 1, commit, commit + 1):
+        name = table_for(call)
+        writes_through(monkeypatch, functools.partial(OnDriver, CrashStore(LocalStore(lake.location), crash_at=call)))
+        with pytest.raises(SimulatedCrash):
+            run(name)
+        table = lake.table(name)
+        assert rows(table) == dict.fromkeys(range(ROWS), "new" if call > commit else "old"), log[call - 1]
+        writes_through(monkeypatch, lambda store: store)
+        run(name)
+        assert rows(table) == dict.fromkeys(range(ROWS), "new"), log[call - 1]
+        assert [snapshot.id for snapshot in table.snapshots()] == [1, 2], log[call - 1]
+
+
 @pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("driver_rows", [0, DRIVER_ROWS])
 def test_a_driver_killed_around_its_commit_is_run_again(
-    spark: SparkSession, lake: lakelet.Lake, java: str, moment: str
+    spark: SparkSession, lake: lakelet.Lake, java: str, driver_rows: int, moment: str
 ) -> None:
     table = keyed(lake)
-    command = [sys.executable, "-m", killed_driver.__name__, lake.location, "d.t", moment]
+    command = [sys.executable, "-m", killed_driver.__name__, lake.location, "d.t", moment, str(driver_rows)]
     killed = subprocess.run(command, env={**os.environ, **spark_environment(java)}, capture_output=True, timeout=1500)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     assert len(table.snapshots()) == (moment == "after")

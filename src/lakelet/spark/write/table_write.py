@@ -1,6 +1,7 @@
 """`ls.write`: write the rows of a DataFrame into a table, in one commit.
 
-columns matched by name ─ routed by channel ─ one task per channel writes its buckets ─ the driver commits once
+columns matched by name ─┬─ a small frame: collected, written and committed by the driver (`small_frame`)
+                         └─ routed by channel ─ one task per channel writes its buckets ─ the driver commits once
 
 append table          without a shuffle; rows of partitioned tables are gathered by partition first
 HASH_FIXED            to the channel of the partition and the bucket, a JVM expression
@@ -12,7 +13,7 @@ KEY_DYNAMIC           `cross_partition`: joined with the partitions and buckets 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,15 +21,15 @@ from pyspark.sql import functions as F
 
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import Overwrite
+from lakelet.compact.compaction import Elsewhere
+from lakelet.compact.task import CompactionTask
 from lakelet.errors import InvalidError
 from lakelet.ids import PrefixedIds
-from lakelet.lsm.engine.aggregation import AggregationEngine
-from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.options import BUCKET, SEQUENCE_FIELD, TableOptions
+from lakelet.options import BUCKET, TableOptions
 from lakelet.sink.rows.missing_columns import missing_policy
 from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.column_names import column_named
@@ -39,12 +40,17 @@ from lakelet.spark.route.bucket_groups import Routed
 from lakelet.spark.route.cross_partition import CrossingTable, crossed, partitions_of
 from lakelet.spark.route.dynamic_buckets import AssigningTable, assigned
 from lakelet.spark.route.hash_expression import channel_expression, row_hash
-from lakelet.spark.session import default_parallelism
+from lakelet.spark.session import default_parallelism, settings
 from lakelet.spark.workers import prepare_workers
+from lakelet.spark.write.driver_rows import DriverRows, has_void
+from lakelet.spark.write.driver_write import places_of, write_rows
+from lakelet.spark.write.key_order import one_row_per_key
 from lakelet.spark.write.matched_columns import Matched, matched
-from lakelet.spark.write.write_job import WriteJob
-from lakelet.spark.write.write_request import WriteRequest
+from lakelet.spark.write.small_frame import may_be_small
+from lakelet.spark.write.write_job import ARROW_SETTINGS, WriteJob, writing
+from lakelet.spark.write.write_request import DRIVER_BYTES, DRIVER_ROWS, WriteRequest
 from lakelet.spark.write.write_task import WriteTask
+from lakelet.storage.home import TableHome
 from lakelet.table.usable import check_usable
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.table_commit import TableCommit, partition_spec
@@ -52,6 +58,8 @@ from lakelet.table.write.writable import check_writable
 from lakelet.table.write.writer import PinnedVersion
 
 _TASKS_PER_CORE = 4
+# Keys that the driver gave buckets would have to be looked up by tasks ever after, and it would search all partitions by itself.
+_ASSIGNED_BY_TASKS = (BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC)
 
 
 def write(
@@ -69,6 +77,8 @@ def write(
     options: Mapping[str, str] | None = None,
     branch: str | None = None,
     parallelism: int | None = None,
+    driver_rows: int = DRIVER_ROWS,
+    driver_bytes: int = DRIVER_BYTES,
 ) -> Snapshot | None:
     """Writes the rows of a DataFrame in one atomic commit; returns the snapshot, None where there was nothing to write.
 
@@ -81,8 +91,21 @@ def write(
     are written to meanwhile); unless given, the option `write.missing-columns` says it. With `commit_user` and a rising
     `commit_identifier` the write is applied once, however often the job is run. `options` are those of the connection
     (`s3.endpoint` …) and table options that hold for this write. `parallelism` bounds how many tasks write.
+    At most `driver_rows` rows within `driver_bytes` of small files, or of the frame's own values, are written by the driver, more
+    by tasks; 0 leaves all of them to tasks.
     """
-    request = WriteRequest(mode, partition, on_duplicate, kinds, missing, commit_user, commit_identifier, parallelism)
+    request = WriteRequest(
+        mode,
+        partition,
+        on_duplicate,
+        kinds,
+        missing,
+        commit_user,
+        commit_identifier,
+        parallelism,
+        driver_rows,
+        driver_bytes,
+    )
     if df.isStreaming:
         raise InvalidError("df is a stream: a batch write takes frames that end")
     return write_frame(df, open_table(warehouse, table, options, branch), request)
@@ -91,7 +114,43 @@ def write(
 def write_frame(df: DataFrame, opened: OpenedTable, request: WriteRequest) -> Snapshot | None:
     """Writes the rows of a batch frame (no stream), as `write` does."""
     commit, done = planned_commit(opened, request).look_back()
-    return write_planned(df, opened, request, commit) if done is None else repeated(opened, commit, done)
+    if done is not None:
+        return repeated(opened, commit, done)
+    with UnrecordedCallSites():
+        is_written, made = _written_here(df, opened, request, commit)
+        return made if is_written else write_planned(df, opened, request, commit)
+
+
+def _written_here(
+    df: DataFrame, opened: OpenedTable, request: WriteRequest, commit: TableCommit
+) -> tuple[bool, Snapshot | None]:
+    """Whether the driver has written and committed the rows of a frame, and the snapshot."""
+    if not request.driver_rows or not request.driver_bytes:
+        return False, None
+    spark, what = df.sparkSession, writing(opened.home)
+    with readable(what):
+        if not may_be_small(df, request.driver_rows):
+            return False, None
+    schema = writable_schema(opened, request)
+    if bucket_mode(schema) in _ASSIGNED_BY_TASKS or has_void(df.schema):
+        return False, None
+    places = places_of(spark, df.schema, schema, request)
+    with settings(spark, ARROW_SETTINGS):
+        rows = DriverRows(request.driver_rows, request.driver_bytes).collect(df, what)
+    if rows is None:
+        return False, None
+    return True, write_rows(rows, places, opened, schema, request, commit, _compacting(spark, opened.home))
+
+
+def _compacting(spark: SparkSession, home: TableHome) -> Elsewhere:
+    """The compactor on the executors. Its files have names of their own: those of the write are committed by then."""
+
+    def compact(schema: TableSchema, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
+        prepare_workers(spark)
+        job = home.ids.uuid().replace("-", "")
+        return CompactTasks(spark, replace(home, ids=PrefixedIds(job)), job).compact(schema, tasks)
+
+    return compact
 
 
 def repeated(opened: OpenedTable, commit: TableCommit, done: Snapshot) -> Snapshot:
@@ -132,15 +191,6 @@ def writable_schema(opened: OpenedTable, request: WriteRequest) -> TableSchema:
     return schema
 
 
-def one_row_per_key(schema: TableSchema, request: WriteRequest) -> bool:
-    """Whether several rows of one key are refused, since nothing says which of them is the last: not where an engine folds all
-    of them, in whatever order, unless some take values back."""
-    if not schema.primary_keys or TableOptions(schema.options).get(SEQUENCE_FIELD) or request.on_duplicate == "any":
-        return False
-    engine = table_engine(schema)
-    return not (isinstance(engine, AggregationEngine) and engine.commutes and request.kinds is None)
-
-
 def planned_commit(opened: OpenedTable, request: WriteRequest) -> TableCommit:
     """The commit of a write, before it is looked for."""
     commit = opened.table.new_commit(request.commit_user, request.commit_identifier).properties(request.properties)
@@ -167,7 +217,7 @@ class _Write:
     ) -> None:
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
-        self._ids = opened.home.ids
+        self._opened_home = opened.home
         self._now_ms = opened.home.clock.now_ms()
         self._extra = opened.extra
         self._spark = spark
@@ -195,14 +245,9 @@ class _Write:
         )
         made, messages = self._written(rows, base)
         runs_of = base.sequences.runs if base.sequences is not None else lambda _: 0
-        compact, looks = self._compactor().compact, self._request.looks
+        compact, looks = _compacting(self._spark, self._opened_home), self._request.looks
         after = AfterWrite(self._home, self._schema, self._commit, compact, self._extra, looks)
         return after.run(made, messages, runs_of)
-
-    def _compactor(self) -> CompactTasks:
-        """The compactor on the executors. Its files have names of their own: those of the write are committed by then."""
-        job = self._ids.uuid().replace("-", "")
-        return CompactTasks(self._spark, replace(self._home, ids=PrefixedIds(job)), job)
 
     def _written(self, rows: Matched, base: PinnedVersion) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
         task = WriteTask(

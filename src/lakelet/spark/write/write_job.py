@@ -38,6 +38,11 @@ _BATCH_ROWS = "65536"
 ARROW_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": _BATCH_ROWS}
 
 
+def writing(home: TableHome) -> str:
+    """What a write is doing, for its errors."""
+    return f"writing {home.where(home.paths.root)}"
+
+
 def collected(spark: SparkSession, frame: DataFrame, task: Task, what: str) -> list[TaskOutcome[Any]]:
     """Runs a task over the partitions of a frame and collects the outcomes."""
     with readable(what), settings(spark, ARROW_SETTINGS):
@@ -77,7 +82,7 @@ class WriteJob:
 
     def run(self, frame: DataFrame, task: Task) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
         """Writes the rows of a frame, each partition in one task, and commits; returns the snapshot and the messages."""
-        what = f"writing {self.home.where(self.home.paths.root)}"
+        what = writing(self.home)
         try:
             outcomes = collected(self.spark, frame, task, what)
             raise_first(outcomes)

@@ -13,7 +13,7 @@ writer among many gets through.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakelet.commit.committed_files import remove_files
@@ -23,6 +23,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import Overwrite
+from lakelet.compact.compaction import Elsewhere
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.model.bucket_mode import BucketMode, Place, bucket_mode
 from lakelet.model.commit_message import CommitMessage
@@ -52,7 +53,8 @@ class CommittedWrite:
     other columns that it lacks are filled (by default what the table's option says). `looks` says whether it looks for files to
     compact afterwards, `one_row_per_key` that rows come in no order, so that several of one key are refused. `table_uuid`, where
     it is known, is that of the table that the rows were taken for: another one of its name does not get them. With `turn`, files
-    are written ahead of a commit that waits until it returns; `sequence_room` are numbers that commits before it may take."""
+    are written ahead of a commit that waits until it returns; `sequence_room` are numbers that commits before it may take.
+    Compaction may run `elsewhere`. `extra` are options that the schema has for this write alone."""
 
     home: TableHome
     schema: TableSchema
@@ -64,6 +66,8 @@ class CommittedWrite:
     table_uuid: str | None = None
     turn: Callable[[], None] | None = None
     sequence_room: int = 0
+    elsewhere: Elsewhere | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
         """Write and commit; the snapshot made, None where there was nothing to write."""
@@ -102,7 +106,8 @@ class CommittedWrite:
                         raise
                     repetition.again(conflict)
                     continue
-                return AfterWrite(self.home, write.schema, commit, looks=self.looks).run(made, messages, write.runs)
+                after = AfterWrite(self.home, write.schema, commit, self.elsewhere, self.extra, self.looks)
+                return after.run(made, messages, write.runs)
         finally:
             rows.close()
 
@@ -128,7 +133,9 @@ class CommittedWrite:
     def _keeping(self, home: TableHome, now_ms: int | None) -> TableWrite:
         # The snapshot comes first: a schema read after it knows every column whose values are to be kept.
         base = PinnedVersion(latest_snapshot(home), table_uuid=table_uuid(home))
-        return TableWrite(home, latest_schema(home), base=base, settings=self._settings(), missing=KEEP, now_ms=now_ms)
+        schema = latest_schema(home)
+        schema = replace(schema, options={**schema.options, **self.extra}) if self.extra else schema
+        return TableWrite(home, schema, base=base, settings=self._settings(), missing=KEEP, now_ms=now_ms)
 
     def _settings(self) -> WriterSettings:
         return WriterSettings(one_row_per_key=self.one_row_per_key, sequence_room=self.sequence_room)

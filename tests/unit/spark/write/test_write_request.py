@@ -16,6 +16,8 @@ from lakelet.spark.write.write_request import WriteArguments, WriteRequest
         ({"mode": "replace"}, "mode 'replace': expected one of append, upsert"),
         ({"partition": {"dt": "a"}}, "partition= goes with mode='overwrite', found mode='append'"),
         ({"on_duplicate": "last"}, "on_duplicate 'last': expected one of raise, any"),
+        ({"driver_rows": -1}, "driver_rows -1: expected a whole number from 0 on"),
+        ({"driver_bytes": 0.5}, "driver_bytes 0.5: expected a whole number"),
         ({"parallelism": 0}, "parallelism 0: expected a number from 1 on"),
     ],
 )

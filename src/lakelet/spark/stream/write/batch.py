@@ -15,11 +15,9 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.spark.opened_table import OpenedTable
 from lakelet.spark.stream.write.batch_identity import BatchIdentity, query_id_of
 from lakelet.spark.stream.write.checkpoint_mark import identity_of
-from lakelet.spark.stream.write.driver_rows import DriverRows
 from lakelet.spark.stream.write.event_time import WatermarkRule
 from lakelet.spark.stream.write.sink_request import (
     COMPACT_EVERY,
-    DRIVER_BYTES,
     DRIVER_ROWS,
     RowsOf,
     SinkRequest,
@@ -27,6 +25,8 @@ from lakelet.spark.stream.write.sink_request import (
     table_functions,
 )
 from lakelet.spark.stream.write.table_sink import PlannedBatch, TableSink
+from lakelet.spark.write.driver_rows import DriverRows
+from lakelet.spark.write.write_request import DRIVER_BYTES
 
 Made = Snapshot | None
 _MOST_KNOWN = 256

@@ -20,6 +20,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot, snapshots_backwar
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.spark.session import is_connect
+from lakelet.spark.write.write_request import is_whole
 from lakelet.storage.home import TableHome
 
 QUERY_PROPERTY = "lakelet.streaming-query"
@@ -117,11 +118,6 @@ def last_batch(home: TableHome, user: str) -> int | None:
         if snapshot.commit_user == user:
             return snapshot.commit_identifier
     return last_identifier(home, user)
-
-
-def is_whole(value: object) -> bool:
-    """Whether a value is a whole number."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def query_id_of(df: DataFrame) -> str | None:

@@ -37,7 +37,6 @@ from lakelet.spark.stream.write.checkpoint_mark import (
     marked,
     scheme_of_running,
 )
-from lakelet.spark.stream.write.driver_rows import DriverRows, has_void
 from lakelet.spark.stream.write.query_start import (
     batch_user,
     check_user,
@@ -45,9 +44,11 @@ from lakelet.spark.stream.write.query_start import (
     default_scheme,
     started,
 )
-from lakelet.spark.stream.write.sink_request import DRIVER_BYTES, DRIVER_ROWS
+from lakelet.spark.stream.write.sink_request import DRIVER_ROWS
 from lakelet.spark.workers import prepare_workers
+from lakelet.spark.write.driver_rows import DriverRows, has_void
 from lakelet.spark.write.matched_columns import matched_places
+from lakelet.spark.write.write_request import DRIVER_BYTES
 from lakelet.storage.store import ObjectStore
 
 _MODES = ("append", "overwrite_partitions")

@@ -27,7 +27,6 @@ from lakelet.spark.stream.write.event_time import WatermarkRule
 from lakelet.spark.stream.write.query_start import batch_user, check_user, checkpoint_folder, default_scheme, started
 from lakelet.spark.stream.write.sink_request import (
     COMPACT_EVERY,
-    DRIVER_BYTES,
     DRIVER_ROWS,
     RowsOf,
     SinkRequest,
@@ -35,6 +34,7 @@ from lakelet.spark.stream.write.sink_request import (
     table_functions,
 )
 from lakelet.spark.stream.write.table_sink import TableSink
+from lakelet.spark.write.write_request import DRIVER_BYTES
 from lakelet.storage.store import ObjectStore
 
 

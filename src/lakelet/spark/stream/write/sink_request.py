@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from lakelet.errors import InvalidError
-from lakelet.spark.stream.write.batch_identity import is_whole
 from lakelet.spark.stream.write.event_time import WatermarkRule
-from lakelet.spark.write.write_request import WriteRequest
+from lakelet.spark.write.write_request import DRIVER_BYTES, WriteRequest, is_whole
 
 _MODES = ("append", "upsert", "overwrite_partitions")
 _COMPACTION = ("inline", "background", "none")
 DRIVER_ROWS = 100_000
-DRIVER_BYTES = 128 << 20
 COMPACT_EVERY = 10
 
 # A table's rows as a function of the batch; None for the batch itself.
@@ -50,13 +48,8 @@ class SinkRequest:
             raise InvalidError(f"mode {self.mode!r}: expected one of {', '.join(_MODES)}")
         if self.compaction not in _COMPACTION:
             raise InvalidError(f"compaction {self.compaction!r}: expected one of {', '.join(_COMPACTION)}")
-        for name, number, least in (
-            ("compact_every", self.compact_every, 1),
-            ("driver_rows", self.driver_rows, 0),
-            ("driver_bytes", self.driver_bytes, 0),
-        ):
-            if not is_whole(number) or number < least:
-                raise InvalidError(f"{name} {number!r}: expected a whole number from {least} on")
+        if not is_whole(self.compact_every) or self.compact_every < 1:
+            raise InvalidError(f"compact_every {self.compact_every!r}: expected a whole number from 1 on")
         self.of_batch(None, 0, None)
 
     def of_batch(self, user: str | None, batch_id: int, properties: Mapping[str, str] | None) -> WriteRequest:
@@ -70,6 +63,8 @@ class SinkRequest:
             commit_user=user,
             commit_identifier=batch_id,
             parallelism=self.parallelism,
+            driver_rows=self.driver_rows,
+            driver_bytes=self.driver_bytes,
             properties=properties,
             ignores_empty=True,
             looks=self.compaction == "inline" and is_turn,

@@ -22,11 +22,11 @@ from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.stream.write.arrow_memory import give_back
 from lakelet.spark.stream.write.background_compaction import compact_later
 from lakelet.spark.stream.write.batch_identity import BatchIdentity
-from lakelet.spark.stream.write.driver_rows import DriverRows, has_void
-from lakelet.spark.stream.write.driver_write import places_of, write_rows
 from lakelet.spark.stream.write.event_time import progress_watermark
 from lakelet.spark.stream.write.schema_merge import merge_schema
 from lakelet.spark.stream.write.sink_request import SinkRequest
+from lakelet.spark.write.driver_rows import DriverRows, has_void
+from lakelet.spark.write.driver_write import places_of, write_rows
 from lakelet.spark.write.table_write import planned_commit, repeated, writable_schema, write_planned
 from lakelet.spark.write.write_request import WriteRequest
 from lakelet.table.write.table_commit import TableCommit

@@ -1,12 +1,15 @@
-"""Write the collected rows of a small batch on the driver: the columns, checks and types that tasks have, in one local commit."""
+"""Write the collected rows of a small frame on the driver: the columns, checks and types that tasks have, in one local commit."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from lakelet.compact.compaction import Elsewhere
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
@@ -15,18 +18,18 @@ from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.missing_columns import missing_policy
 from lakelet.spark.opened_table import OpenedTable
 from lakelet.spark.types import check_text, from_spark_arrow
+from lakelet.spark.write.key_order import one_row_per_key
 from lakelet.spark.write.matched_columns import Places, matched_places
-from lakelet.spark.write.table_write import one_row_per_key
 from lakelet.spark.write.write_request import WriteRequest
 from lakelet.spark.write.write_task import NullRows, RepeatedRows
 from lakelet.table.write.committed_write import CommittedWrite
-from lakelet.table.write.table_commit import TableCommit
+from lakelet.table.write.table_commit import TableCommit, partition_spec
 
 
 def places_of(spark: SparkSession, found: T.StructType, schema: TableSchema, request: WriteRequest) -> Places:
     """Which columns of a frame are the table's; InvalidError names everything that does not fit."""
-    policy = missing_policy(request.missing, schema, replaces=request.mode == "overwrite_partitions")
-    return matched_places(spark, found, schema, fixed={}, kinds=request.kinds, missing=policy)
+    policy = missing_policy(request.missing, schema, replaces=request.replaces)
+    return matched_places(spark, found, schema, fixed=_fixed(request, schema), kinds=request.kinds, missing=policy)
 
 
 def write_rows(
@@ -36,8 +39,9 @@ def write_rows(
     schema: TableSchema,
     request: WriteRequest,
     commit: TableCommit,
+    elsewhere: Elsewhere | None = None,
 ) -> Snapshot | None:
-    """Writes all rows of a batch, as Spark sent them, and commits once."""
+    """Writes all rows of a frame, as Spark sent them, and commits once. Files are compacted `elsewhere`, by default here."""
     chosen = pa.table([rows.column(place) for place in places.index_of.values()], names=list(places.index_of))
     nulls = NullRows(schema)
     batches = []
@@ -50,8 +54,24 @@ def write_rows(
     alone = one_row_per_key(schema, request)
     if alone and bucket_mode(schema) is BucketMode.POSTPONE_MODE:
         _check_repeated(batches, schema, places.kinds)
-    write = CommittedWrite(opened.home, schema, commit, {}, request.missing, looks=request.looks, one_row_per_key=alone)
+    write = CommittedWrite(
+        opened.home,
+        schema,
+        commit,
+        _fixed(request, schema),
+        request.missing,
+        looks=request.looks,
+        one_row_per_key=alone,
+        table_uuid=opened.uuid,
+        elsewhere=elsewhere,
+        extra=opened.extra,
+    )
     return write.run(batches, places.kinds)
+
+
+def _fixed(request: WriteRequest, schema: TableSchema) -> Mapping[str, object]:
+    """The columns of the static partition that is replaced."""
+    return partition_spec(request.partition or {}, schema)
 
 
 def _check_repeated(batches: list[pa.RecordBatch], schema: TableSchema, kinds: str | None) -> None:
