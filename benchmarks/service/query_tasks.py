@@ -51,7 +51,8 @@ def turns(folder: str, repeats: int) -> dict[str, Any]:
     """The least processor time of each query by each of both."""
     lake = lakelet.connect(str(Path(folder, "lake")))
     engine = QueryEngine(lake, Served(lake.table("default.events")))
-    files = [str(path) for path in Path(folder, "lake").rglob("bucket-*/*.parquet")]
+    # The writes have compacted files away, which are still there.
+    files = [str(Path(folder, "lake", path)) for path, _ in lake.table("default.events").files()]
     alone = duckdb.connect()
     alone.execute("SET parquet_metadata_cache = true")
     alone.execute(f"CREATE VIEW events AS FROM read_parquet({files!r}, hive_partitioning = false)")
